@@ -106,14 +106,17 @@ class Owner:
             row = ledger.sessions.get(self._owner, id or "")
         return Session(self._state, row, row.current_branch)
 
-    def find_session(self, message_id: str) -> Session | None:
+    def find_session(self, message_id: str, *, latest: bool = False) -> Session | None:
         """Return the session that has the message of this id, on the branch it was written on.
 
-        ``session.get(message_id)`` is the message. Of several sessions with such a message it is
-        the one whose message is the oldest; without one it is None.
+        A reply that is being recorded is found, too. ``session.get(message_id)`` is the message.
+        Of several sessions with such a message it is the one whose message is the oldest, or the
+        ``latest``; without one it is None.
         """
         found = self._state.ledger.history.find_session(
-            self._owner, check_text("message_id", message_id)
+            self._owner,
+            check_text("message_id", message_id),
+            latest=check_truth("latest", latest),
         )
         return None if found is None else Session(self._state, *found)
 

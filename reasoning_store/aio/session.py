@@ -147,6 +147,7 @@ class AsyncSession:
         model: str | None = None,
         api: str | None = None,
         base_url: str | None = None,
+        id: str | None = None,
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
@@ -162,6 +163,7 @@ class AsyncSession:
             options,
             idempotency_key,
             starts_inside,
+            id=id,
             merge=merge,
             metadata=metadata,
         )

@@ -105,9 +105,9 @@ class AsyncOwner:
         )
         return AsyncSession(self._threads, found)
 
-    async def find_session(self, message_id: str) -> AsyncSession | None:
+    async def find_session(self, message_id: str, *, latest: bool = False) -> AsyncSession | None:
         """Return the session that has the message of this id. See ``Owner.find_session``."""
-        found = await self._threads.read(self._sync.find_session, message_id)
+        found = await self._threads.read(self._sync.find_session, message_id, latest=latest)
         return None if found is None else AsyncSession(self._threads, found)
 
     async def sessions(

@@ -13,159 +13,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
 from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
+from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.results import FoundConversation, Owner
-from reasoning_store.wire.sse import JSONEvents
-
-SESSION_HEADER = "X-Reasoning-Session"
-RESTORED_HEADER = "X-Reasoning-Restored"
-ERROR_HEADER = "X-Reasoning-Store-Error"
-
-
-@dataclass(slots=True, kw_only=True)
-class Exchange:
-    """One request of a client and its reply. Made by ``EchoMatcher.begin``.
-
-    Send ``content``. Then ``record`` the whole response, or give each piece of a stream to
-    ``feed`` and call ``finish`` before you pass its last event on; ``leave`` where the stream
-    broke off.
-    """
-
-    body: Mapping[str, Any]
-    session: rs.Session | None = None
-    """The session that holds the conversation; ``None`` where the store could not be used."""
-    restored: int = 0
-    """How many replies got their thinking back."""
-    missed: int = 0
-    """How many replies without thinking are not in the store."""
-    reply_id: str | None = None
-    """The provider's id of the reply, once it has come."""
-    error: str | None = None
-    """The name of the store's error, where the chat went on without the store."""
-    _given: bytes = field(repr=False)
-    _form: BodyForm
-    _names: Mapping[str, Any]
-    _raises: bool = False
-    _is_changed: bool = False
-    _events: JSONEvents | None = field(default_factory=JSONEvents, repr=False)
-    _recording: rs.Recording | None = field(default=None, repr=False)
-    _recorded: rs.Recording | None = field(default=None, repr=False)
-
-    @property
-    def reply(self) -> rs.Message | None:
-        """The reply that was recorded, or the part of it that arrived."""
-        return None if self._recorded is None else self._recorded.message
-
-    @property
-    def content(self) -> bytes:
-        """The body's bytes: as the client sent them where nothing was put back."""
-        if not self._is_changed:
-            return self._given
-        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode()
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """The headers that report what was done."""
-        found = {RESTORED_HEADER: f"{self.restored}/{self.restored + self.missed}"}
-        if self.missed:
-            found[RESTORED_HEADER] += f"; missed={self.missed}"
-        if self.session is not None:
-            found[SESSION_HEADER] = self.session.id
-        if self.error is not None:
-            found[ERROR_HEADER] = self.error
-        return found
-
-    def record(self, content: bytes) -> None:
-        """Store a whole response; one that is no JSON object is left out."""
-        if self.session is None:
-            return
-        try:
-            response = json.loads(content)
-        except ValueError:
-            return
-        if not isinstance(response, dict):
-            return
-        self._note_id(response)
-        try:
-            self._recorded = self.session.record(response, **self._names)
-            for _ in self._recorded:
-                pass
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
-
-    def begin_stream(self) -> None:
-        """Begin to record a stream."""
-        if self.session is None:
-            return
-        try:
-            recording = self.session.record(**self._names)
-            recording.__enter__()
-            self._recording = self._recorded = recording
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
-
-    def feed(self, piece: bytes) -> bool:
-        """Read a piece of a stream; say whether its last event was in it. Writes nothing."""
-        if self._events is None:
-            return False
-        is_last = self._feed_events(self._events.feed(piece))
-        return is_last or self._events.done
-
-    def _feed_events(self, events: Sequence[Any]) -> bool:
-        is_last = False
-        for event in events:
-            if self.reply_id is None and isinstance(event, dict):
-                self._note_id(event.get("response") or event.get("message") or event)
-            if self._recording is not None:
-                try:
-                    self._recording.feed(event)
-                except rs.ReasoningStoreError as error:
-                    self._fail(error)
-            is_last = is_last or self._form.ends(event)
-        return is_last
-
-    def _note_id(self, response: Any) -> None:
-        found = response.get("id") if isinstance(response, dict) else None
-        self.reply_id = found if isinstance(found, str) else None
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
-        return self._recording is not None and self._recording.is_stopped
-
-    def finish(self) -> None:
-        """Store the reply, whose stream has ended. A second call does nothing."""
-        events, self._events = self._events, None
-        if events is not None:
-            self._feed_events(events.finish())
-        recording, self._recording = self._recording, None
-        if recording is None:
-            return
-        try:
-            recording.finish()
-            recording.__exit__(None, None, None)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
-
-    def leave(self) -> None:
-        """Store what arrived of a reply whose stream broke off, as interrupted."""
-        recording, self._recording = self._recording, None
-        if recording is None:
-            return
-        try:
-            recording.__exit__(None, None, None)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
-
-    def _fail(self, error: rs.ReasoningStoreError) -> None:
-        self.error, self._recording = type(error).__name__, None
-        if self._raises:
-            raise error
 
 
 class _Sent(NamedTuple):
@@ -216,10 +71,13 @@ class EchoMatcher:
         base_url: str | None = None,
         session_id: str | None = None,
         stores: bool = True,
+        names_reply: bool = False,
     ) -> Exchange | None:
         """Return the exchange of a request's body; ``None`` where it carries no conversation.
 
-        Without ``stores`` thinking is put back, and nothing is stored.
+        Without ``stores`` thinking is put back, and nothing is stored. With ``names_reply`` the
+        message of the reply gets its provider's id: give each piece to ``feed``, and call
+        ``begin_stream`` where ``is_ready`` says so.
         """
         form = find_form(path)
         if form is None:
@@ -238,7 +96,12 @@ class EchoMatcher:
             "base_url": base_url,
         }
         exchange = Exchange(
-            body=body, _given=content, _form=form, _names=names, _raises=self._raises
+            body=body,
+            _given=content,
+            _form=form,
+            _names=names,
+            _raises=self._raises,
+            _names_reply=names_reply,
         )
         try:
             self._match(exchange, form, body, session_id, stores=stores)

@@ -24,7 +24,8 @@ from types import ModuleType
 from typing import Any, Final
 
 import reasoning_store as rs
-from reasoning_store.integrations.echo_matcher import SESSION_HEADER, EchoMatcher, Exchange
+from reasoning_store.integrations.echo_matcher import EchoMatcher
+from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.results import Owner
 
 _MODULES: Final = ("httpx2", "httpx")

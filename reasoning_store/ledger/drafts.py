@@ -19,8 +19,8 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     StoreBusy,
 )
-from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, history
+from reasoning_store.conversation.validation import check_number, describe
+from reasoning_store.ledger import branches, history, message_ids
 from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.messages import (
     Messages,
@@ -33,6 +33,7 @@ from reasoning_store.ledger.records import (
     NewMessage,
     NewParts,
     Resolve,
+    Segment,
     StoredRow,
 )
 from reasoning_store.ledger.rows import draft_rows, encode
@@ -66,25 +67,29 @@ class Drafts:
         origin: Origin | None = None,
         sent: Mapping[str, Any] | None = None,
         annotations: Mapping[str, Any] | None = None,
+        id: str | None = None,
         idempotency_key: str | None = None,
         resolve: Resolve | None = None,
     ) -> DraftRow:
         """Begin the one draft that a branch can have; one that is there ends as interrupted.
 
-        ``idempotency_key`` names the attempt. Where a message was written under it, or a
-        draft that has lost its recorder, this is a Conflict that carries the rows; where a
-        reply is being recorded under it just now, it is a Conflict, and that one goes on.
+        ``idempotency_key`` names the attempt, and so does an ``id`` of the application's. Where a
+        message was written under it, or a draft that has lost its recorder, this is a Conflict
+        that carries the rows; where a reply is being recorded under it just now, it is a
+        Conflict, and that one goes on.
         ``resolve`` is that of ``append``.
         """
         branches.check_branch(branch)
         now = self._clock.now()
-        key_text = None if idempotency_key is None else encode.key_digest(idempotency_key)
+        key_text = _key_text(id, idempotency_key)
         attempt = None if key_text is None else (session_key, key_text)
+        if id is not None:
+            self._refuse_stored(session_key, id)
         unsure = None if attempt is None else self._unsure.pop(attempt, None)
         draft = DraftRow(
             session_key=session_key,
             branch=branch,
-            id=unsure or self._clock.new_id(),
+            id=id or unsure or self._clock.new_id(),
             position=0,
             origin=origin,
             annotations=None if annotations is None else dict(annotations),
@@ -110,6 +115,23 @@ class Drafts:
             if other is not None:
                 self._messages.end_draft(other, resolve, (), now=self._clock.now())
 
+    def _refuse_stored(self, session_key: int, id: str) -> None:
+        """Refuse an id that a message has, also one that the store made."""
+
+        def read(connection: Connection) -> list[StoredRow]:
+            place = message_ids.written_at(connection, session_key, id)
+            if place is None:
+                return []
+            at = [Segment(place.branch, place.position, place.position)]
+            return history.of_segments(connection, session_key, at, thinking=True)
+
+        if stored := self._database.read(read):
+            raise Conflict(
+                f"the id {describe(id)} is that of another message, or of an erased one",
+                stored=stored,
+                hint="an id belongs to one message of its session: pass another one",
+            )
+
     def _other_draft(self, connection: Connection, draft: DraftRow) -> DraftRow | None:
         """Return the draft that has to end first; raise what cannot be got past."""
         key, now = draft.session_key, self._clock.now()
@@ -117,7 +139,7 @@ class Drafts:
             stored = history.by_idempotency_key(connection, key, draft.idempotency_key)
             if stored is not None:
                 raise Conflict(
-                    "a reply was already recorded under this idempotency key",
+                    "a reply was already recorded under this id or idempotency key",
                     stored=stored,
                     hint="it is this error's .stored; another attempt has another key",
                 )
@@ -126,7 +148,7 @@ class Drafts:
                 if found is None or found.expired:
                     return found
                 raise Conflict(
-                    "a reply is being recorded under this idempotency key",
+                    "a reply is being recorded under this id or idempotency key",
                     hint="read it with history(); another attempt has another key",
                 )
         return draft_rows.get(connection, key, draft.branch, now=now)
@@ -306,3 +328,15 @@ def _what_became(
         stored=stored,
         hint="what was stored of it, if anything, is this error's .stored",
     )
+
+
+def _key_text(id: str | None, idempotency_key: str | None) -> str | None:
+    """Return the column of the key of an attempt, which an id of the application's is, too."""
+    if id is None:
+        return None if idempotency_key is None else encode.key_digest(idempotency_key)
+    if idempotency_key is not None:
+        raise InvalidCall(
+            "id: the key of a message already, and idempotency_key is another",
+            hint="pass one of them",
+        )
+    return encode.repeat_of_id(encode.own_id(id))

@@ -389,14 +389,16 @@ class History:
             lambda connection: message_ids.locate_all(connection, session_key, branch, ids)
         )
 
-    def find_session(self, owner: str, id: str) -> tuple[SessionRow, int] | None:
+    def find_session(
+        self, owner: str, id: str, *, latest: bool = False
+    ) -> tuple[SessionRow, int] | None:
         """Return the owner's session that has a message, and the branch it was written on."""
 
         def read(connection: Connection) -> tuple[SessionRow, int] | None:
-            found = message_ids.find(connection, owner, id)
+            found = message_ids.find(connection, owner, id, latest=latest)
             if found is None:
                 return None
-            return sessions.by_key(connection, found[0]), found[1].branch
+            return sessions.by_key(connection, found[0]), found[1]
 
         return self._database.read(read)
 

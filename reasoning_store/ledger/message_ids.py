@@ -23,11 +23,19 @@ _STORED = Statement(
     .order_by(_m.branch, _m.position)
     .limit(1)
 )
-_OF_OWNER = Statement(
-    select(_m.session_key, _m.branch, _m.position)
+_OF_OWNER = (
+    select(_m.session_key, _m.branch)
     .join_from(messages, sessions, _m.session_key == sessions.c.session_key)
     .where(_m.id == bindparam("id"), sessions.c.owner_key == bindparam("owner"))
-    .order_by(_m.created_at, _m.session_key, _m.branch, _m.position)
+    .limit(1)
+)
+_PLACE = (_m.session_key, _m.branch, _m.position)
+_OLDEST = Statement(_OF_OWNER.order_by(_m.created_at, *_PLACE))
+_LATEST = Statement(_OF_OWNER.order_by(_m.created_at.desc(), *_PLACE))
+_ARRIVING_OF_OWNER = Statement(
+    select(_d.session_key, _d.branch)
+    .join_from(drafts, sessions, _d.session_key == sessions.c.session_key)
+    .where(_d.id == bindparam("id"), sessions.c.owner_key == bindparam("owner"))
     .limit(1)
 )
 _ARRIVING = Statement(
@@ -52,12 +60,17 @@ def written_at(connection: Connection, key: int, id: str) -> MessagePlace | None
     return None if row is None else MessagePlace(*row)
 
 
-def find(connection: Connection, owner: str, id: str) -> tuple[int, MessagePlace] | None:
-    """Return the session of an owner's message, and where it is; of several the oldest."""
+def find(connection: Connection, owner: str, id: str, *, latest: bool) -> tuple[int, int] | None:
+    """Return the session of an owner's message or arriving reply, and its branch.
+
+    Of several messages it is the oldest, or the latest.
+    """
     if not encode.fits_text_column(id):
         return None
-    row = _OF_OWNER.row(connection, {"id": id, "owner": owner_key(owner)})
-    return None if row is None else (row[0], MessagePlace(*row[1:]))
+    names = {"id": id, "owner": owner_key(owner)}
+    stored = (_LATEST if latest else _OLDEST).row(connection, names)
+    row = stored or _ARRIVING_OF_OWNER.row(connection, names)
+    return None if row is None else (row[0], row[1])
 
 
 def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePlace:

@@ -185,6 +185,7 @@ def record(
     idempotency_key: str | None,
     starts_inside: bool | None,
     *,
+    id: str | None,
     merge: bool,
     metadata: Mapping[str, Any] | None,
 ) -> Recording:
@@ -196,6 +197,7 @@ def record(
         options,
         idempotency_key,
         starts_inside,
+        id=id,
         merge=merge,
         metadata=metadata,
     )

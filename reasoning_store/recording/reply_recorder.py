@@ -57,6 +57,7 @@ class ReplyRecorder:
         idempotency_key: str | None,
         starts_inside: bool | None,
         *,
+        id: str | None = None,
         merge: bool,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
@@ -71,6 +72,7 @@ class ReplyRecorder:
         self._origin = origin if masker is None else mask_origin(origin, masker)
         self._sent = sent_of(self._origin, request)
         self._answers_request = request is not None
+        self._id = id
         self._key = idempotency_key
         self._normalizer = StreamNormalizer(
             origin.provider,
@@ -147,6 +149,7 @@ class ReplyRecorder:
                 origin=self._origin,
                 sent=self._sent,
                 annotations=self._annotations,
+                id=self._id,
                 idempotency_key=self._key,
                 resolve=self._state.resolve,
             )

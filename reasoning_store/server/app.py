@@ -23,6 +23,7 @@ from reasoning_store.server.journal import Journal
 from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
+from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, find_tracer
 
 
@@ -60,6 +61,7 @@ def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
     return [
         Route("/healthz", _answer_health),
         *Conversations(options).routes(),
+        *Responses(options, gateway).routes(),
         *(gateway.routes() if gateway is not None else ()),
         *inspector.routes(options),
     ]

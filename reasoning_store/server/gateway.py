@@ -14,28 +14,29 @@ from typing import Any, Final
 
 import httpx2
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 import reasoning_store as rs
-from reasoning_store.integrations.echo_matcher import (
-    SESSION_HEADER,
-    EchoMatcher,
-    Exchange,
-)
+from reasoning_store.integrations.client_bodies import find_form
+from reasoning_store.integrations.echo_matcher import EchoMatcher
+from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
-from reasoning_store.server.conversations import find_named, remember_response
+from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
+from reasoning_store.server.stored_responses import find_named
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
-from reasoning_store.server.upstream import MODE_HEADER, Upstream, returned_headers
+from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
 _MOST_EXPLAINED: Final = 64 * 1024
+_AWAY: Final = frozenset({502, 504})
+"""The statuses of a provider that does not answer."""
 _STREAM: Final = "text/event-stream"
 _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
@@ -130,6 +131,7 @@ class Gateway:
                 base_url=self._upstream.base_url,
                 session_id=session_id,
                 stores=stores,
+                names_reply=path == "/v1/responses",
             )
         except rs.ReasoningStoreError:
             raise
@@ -160,17 +162,17 @@ class Gateway:
         finally:
             await response.aclose()
         if exchange is not None:
-            await _to_thread(_record, exchange, path, content)
+            await _to_thread(exchange.record, content)
             headers |= exchange.headers
         if rewriter is not None:
             content = rewriter.rewrite_whole(content)
         return Response(content, response.status_code, headers)
 
-    async def pass_on(self, request: Request) -> Response:
-        """Pass a request on that carries no conversation."""
+    async def pass_on(self, request: Request, content: bytes = b"") -> Response:
+        """Pass a request on that carries no conversation of ours."""
         path, _ = self._split_path(request)
         try:
-            response = await self._send(request, path, b"")
+            response = await self._send(request, path, content)
             return await self.relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, None)
@@ -186,11 +188,24 @@ class Gateway:
         exchange = await self.begin(
             request, asked, content, request.headers.get(SESSION_HEADER), stores=False
         )
+        sent = exchange.content if exchange else content
         try:
             response = await self._send(request, path, content, exchange, body.value.get("model"))
-            return await self.relay(path, response, None, None)
+            answer = await self.relay(path, response, None, None)
         except httpx2.HTTPError as error:
-            return _refuse_upstream(path, error, exchange)
+            answer = _refuse_upstream(path, error, exchange)
+        if not _lacks_route(answer, body.value.get("model")):
+            return answer
+        # The host has no such route, or it is away: a client that counts goes on all the same.
+        counted = await asyncio.to_thread(self._count_here, asked, sent)
+        headers = exchange.headers if exchange else {}
+        return JSONResponse({"input_tokens": counted}, headers=headers)
+
+    def _count_here(self, path: str, content: bytes) -> int:
+        form = find_form(path)
+        assert form is not None
+        names = {"provider": self._options.provider, "base_url": self._upstream.base_url}
+        return count_body(form, json.loads(content), **names)
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
         """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""
@@ -305,12 +320,14 @@ class Relay(Response):
                 if call is not None:
                     call.note_chunk()
                 if exchange is not None and exchange.feed(piece):
-                    await _to_thread(_finish, exchange, self._path)
+                    await _to_thread(exchange.finish)
                 await emit(piece if rewriter is None else rewriter.feed(piece))
+                if exchange is not None and exchange.is_ready:
+                    await _to_thread(exchange.begin_stream)
                 if exchange is not None and exchange.is_stopped:
                     break
             if exchange is not None:
-                await _to_thread(_finish, exchange, self._path)
+                await _to_thread(exchange.finish)
             if rewriter is not None:
                 await emit(rewriter.finish())
         except httpx2.HTTPError as error:
@@ -338,24 +355,6 @@ async def _drop_draft(exchange: Exchange | None, begun: asyncio.Future[None] | N
         await _to_thread(exchange.leave)
 
 
-def _record(exchange: Exchange, path: str, content: bytes) -> None:
-    """Store a whole reply."""
-    exchange.record(content)
-    _remember(exchange, path)
-
-
-def _finish(exchange: Exchange, path: str) -> None:
-    """Store a streamed reply."""
-    exchange.finish()
-    _remember(exchange, path)
-
-
-def _remember(exchange: Exchange, path: str) -> None:
-    if path == "/v1/responses" and exchange.session is not None and exchange.reply_id is not None:
-        with suppress(rs.ReasoningStoreError):
-            remember_response(exchange.session, exchange.reply_id)
-
-
 async def _wait_until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
@@ -374,6 +373,13 @@ def _shows_thinking(exchange: Exchange | None) -> bool:
         found = exchange.session.settings.resolved()["reasoning.includeInResponse"]
         return bool(found.value)
     return True
+
+
+def _lacks_route(answer: Response, model: Any) -> bool:
+    """Whether an answer says that the host has no such route; one may name an unknown model."""
+    if answer.status_code in (*NO_ROUTE, *_AWAY):
+        return not (isinstance(model, str) and model.encode() in bytes(answer.body))
+    return False
 
 
 def _refuse_mode(path: str, text: str) -> Response:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from reasoning_store.integrations.echo_matcher import (
+from reasoning_store.integrations.exchange import (
     ERROR_HEADER,
     RESTORED_HEADER,
     SESSION_HEADER,

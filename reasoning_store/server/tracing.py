@@ -23,7 +23,7 @@ import reasoning_store as rs
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-    from reasoning_store.integrations.echo_matcher import Exchange
+    from reasoning_store.integrations.exchange import Exchange
 
 SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 """The version of the conventions; those for generative AI are in development there."""

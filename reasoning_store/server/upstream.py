@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 import httpx2
 from starlette.datastructures import Headers
 
-from reasoning_store.integrations.echo_matcher import SESSION_HEADER
+from reasoning_store.integrations.exchange import SESSION_HEADER
 from reasoning_store.server.access import KEY_HEADERS, TOKEN_HEADER
 from reasoning_store.server.options import ServerOptions
 
 MODE_HEADER: Final = "X-Reasoning-Mode"
+NO_ROUTE: Final = frozenset({404, 405, 501})
+"""The statuses of a provider that has no such route."""
 _CONNECT: Final = 10.0
 _VERSION: Final = re.compile(r"/v\d+\w*$")
 _HOP: Final = frozenset(

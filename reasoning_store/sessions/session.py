@@ -191,6 +191,7 @@ class Session:
         model: str | None = None,
         api: str | None = None,
         base_url: str | None = None,
+        id: str | None = None,
         idempotency_key: str | None = None,
         starts_inside: bool | None = None,
         merge: bool = False,
@@ -206,6 +207,7 @@ class Session:
         models whose template opens a thought in the prompt. After native thinking ``merge`` keeps
         thoughts in tags that differ from it, too. ``metadata`` becomes the first annotations
         of the draft and the message; ``secondsThought`` and ``secondsToFirstToken`` are added.
+        ``id`` is an id of your own for the message, as in ``append``, and is recorded once.
         """
         options = ContextOptions(provider, model, api, base_url)
         from reasoning_store.recording.recording import record
@@ -217,6 +219,7 @@ class Session:
             options,
             idempotency_key,
             starts_inside,
+            id=id,
             merge=merge,
             metadata=metadata,
         )

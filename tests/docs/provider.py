@@ -199,6 +199,11 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
+            path = unquote(urlsplit(self.path).path)
+            if not any(fnmatchcase(path, pattern) for pattern, _ in PLACES):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self._json(404, {"error": {"message": "no such route", "type": "not_found"}})
+                return
             asked = self._asked()
             answer = provider.answer(asked)
             if isinstance(answer, str):

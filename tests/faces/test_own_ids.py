@@ -87,6 +87,22 @@ def test_writers_of_one_id_store_it_once(session: rs.Session) -> None:
     assert {one[0].position for one in found} == {session.get("same").position}
 
 
+def test_a_reply_is_recorded_under_an_id_of_its_own_once(session: rs.Session) -> None:
+    """It is found by that id; neither a reply nor a message is stored a second time under it."""
+    events = [{"choices": [{"index": 0, "delta": {"content": "two"}}]}]
+    asked = session.append(rs.user("one"))
+    list(session.record(events, model="m", id="resp-1"))
+
+    for id in ("resp-1", asked.id):
+        with pytest.raises(rs.Conflict) as refused:
+            list(session.record(events, model="m", id=id))
+        assert refused.value.stored.id == id
+    with pytest.raises(rs.InvalidCall):
+        list(session.record(events, model="m", id="resp-2", idempotency_key="k"))
+    assert session.get("resp-1").message.text == "two"
+    assert session.head() == 2
+
+
 @each(
     "wrong",
     [
@@ -136,6 +152,19 @@ def test_a_session_is_found_by_a_message(store: rs.Store, session: rs.Session) -
     assert store.find_session("m-4") is None
     assert store.find_session("a\0b") is None
     assert store.for_owner("else").find_session("m-3") is None
+
+
+def test_of_two_sessions_with_a_message_of_one_id_either_is_found(
+    store: rs.Store, session: rs.Session
+) -> None:
+    """The one whose message is the oldest, or the latest."""
+    other = store.session("other", create=True)
+    session.append(rs.user("old"), id="m", created_at=DAY)
+    other.append(rs.user("new"), id="m", created_at=DAY + timedelta(hours=1))
+
+    found = [store.find_session("m", latest=latest) for latest in (False, True)]
+
+    assert [one and one.id for one in found] == ["s", "other"]
 
 
 def test_the_metadata_changes_with_the_append(store: rs.Store, session: rs.Session) -> None:

@@ -1,0 +1,191 @@
+"""One request of a client and its reply, from the bytes that are sent to the stored message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import BodyForm
+from reasoning_store.wire.sse import JSONEvents
+
+SESSION_HEADER = "X-Reasoning-Session"
+RESTORED_HEADER = "X-Reasoning-Restored"
+ERROR_HEADER = "X-Reasoning-Store-Error"
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One request of a client and its reply. Made by ``EchoMatcher.begin``.
+
+    Send ``content``. Then ``record`` the whole response, or give each piece of a stream to
+    ``feed`` and call ``finish`` before you pass its last event on; ``leave`` where the stream
+    broke off.
+    """
+
+    body: Mapping[str, Any]
+    session: rs.Session | None = None
+    """The session that holds the conversation; ``None`` where the store could not be used."""
+    restored: int = 0
+    """How many replies got their thinking back."""
+    missed: int = 0
+    """How many replies without thinking are not in the store."""
+    reply_id: str | None = None
+    """The provider's id of the reply, once it has come."""
+    error: str | None = None
+    """The name of the store's error, where the chat went on without the store."""
+    _given: bytes = field(repr=False)
+    _form: BodyForm
+    _names: Mapping[str, Any]
+    _raises: bool = False
+    _names_reply: bool = False
+    """The reply is stored under its provider's id."""
+    _is_changed: bool = False
+    _events: JSONEvents | None = field(default_factory=JSONEvents, repr=False)
+    _waiting: list[Any] = field(default_factory=list, repr=False)
+    """The first events of a stream, until the id is known under which it is recorded."""
+    _recording: rs.Recording | None = field(default=None, repr=False)
+    _recorded: rs.Recording | None = field(default=None, repr=False)
+
+    @property
+    def reply(self) -> rs.Message | None:
+        """The reply that was recorded, or the part of it that arrived."""
+        return None if self._recorded is None else self._recorded.message
+
+    @property
+    def content(self) -> bytes:
+        """The body's bytes: as the client sent them where nothing was put back."""
+        if not self._is_changed:
+            return self._given
+        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers that report what was done."""
+        found = {RESTORED_HEADER: f"{self.restored}/{self.restored + self.missed}"}
+        if self.missed:
+            found[RESTORED_HEADER] += f"; missed={self.missed}"
+        if self.session is not None:
+            found[SESSION_HEADER] = self.session.id
+        if self.error is not None:
+            found[ERROR_HEADER] = self.error
+        return found
+
+    def record(self, content: bytes) -> None:
+        """Store a whole response; one that is no JSON object is left out."""
+        if self.session is None:
+            return
+        try:
+            response = json.loads(content)
+        except ValueError:
+            return
+        if not isinstance(response, dict):
+            return
+        self._note_id(response)
+        try:
+            recording = self._recorded = self._enter_recording(self.session, response)
+            for _ in recording:
+                pass
+            recording.__exit__(None, None, None)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def begin_stream(self) -> None:
+        """Begin to record a stream; one that is stored under its id begins with its id."""
+        if self.session is None or self._recording is not None or self._needs_id:
+            return
+        try:
+            self._recording = self._recorded = self._enter_recording(self.session)
+            waiting, self._waiting = self._waiting, []
+            for event in waiting:
+                self._recording.feed(event)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def _enter_recording(self, session: rs.Session, *whole: Any) -> rs.Recording:
+        if self._names_reply and self.reply_id is not None:
+            # Without it where it cannot be an id, or where the provider has given it twice.
+            with suppress(rs.Conflict, rs.InvalidCall):
+                return session.record(*whole, **self._names, id=self.reply_id).__enter__()
+        return session.record(*whole, **self._names).__enter__()
+
+    def _begin_waiting(self) -> None:
+        """Begin to record a stream whose id did not come, or came with its last events."""
+        if self._waiting:
+            self._names_reply = self._names_reply and self.reply_id is not None
+            self.begin_stream()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the stream's id has come: call ``begin_stream`` again, which writes."""
+        return bool(self._waiting) and not self._needs_id
+
+    @property
+    def _needs_id(self) -> bool:
+        return self._names_reply and self.reply_id is None
+
+    def feed(self, piece: bytes) -> bool:
+        """Read a piece of a stream; say whether its last event was in it. Writes nothing."""
+        if self._events is None:
+            return False
+        is_last = self._feed_events(self._events.feed(piece))
+        return is_last or self._events.done
+
+    def _feed_events(self, events: Sequence[Any]) -> bool:
+        is_last = False
+        for event in events:
+            if self.reply_id is None and isinstance(event, dict):
+                self._note_id(event.get("response") or event.get("message") or event)
+            if self._recording is None and self._names_reply:
+                self._waiting.append(event)
+            elif self._recording is not None:
+                try:
+                    self._recording.feed(event)
+                except rs.ReasoningStoreError as error:
+                    self._fail(error)
+            is_last = is_last or self._form.ends(event)
+        return is_last
+
+    def _note_id(self, response: Any) -> None:
+        found = response.get("id") if isinstance(response, dict) else None
+        self.reply_id = found if isinstance(found, str) else None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
+        return self._recording is not None and self._recording.is_stopped
+
+    def finish(self) -> None:
+        """Store the reply, whose stream has ended. A second call does nothing."""
+        events, self._events = self._events, None
+        if events is not None:
+            self._feed_events(events.finish())
+        self._begin_waiting()
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            recording.finish()
+            recording.__exit__(None, None, None)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def leave(self) -> None:
+        """Store what arrived of a reply whose stream broke off, as interrupted."""
+        self._begin_waiting()
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            recording.__exit__(None, None, None)
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
+
+    def _fail(self, error: rs.ReasoningStoreError) -> None:
+        self.error, self._recording = type(error).__name__, None
+        self._names_reply, self._waiting = False, []
+        if self._raises:
+            raise error

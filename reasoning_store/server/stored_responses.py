@@ -1,0 +1,176 @@
+"""Stored replies as responses of OpenAI's, and the requests that continue them.
+
+The settings of its request are not stored: a response has the defaults of the API there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import reasoning_store as rs
+from reasoning_store.results import Owner, Stored
+from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
+from reasoning_store.server.conversations import find_session
+from reasoning_store.server.openai_routes import Absent
+
+_NAMING: Final = ("conversation", "previous_response_id")
+_UNFINISHED: Final = frozenset({"queued", "in_progress"})
+"""The ends of a background response's first answer: its provider alone knows how it goes on."""
+_STATUSES: Final = {"streaming": "in_progress", "interrupted": "incomplete"}
+_OWN_STATUSES: Final = {"failed": "failed", "cancelled": "cancelled", "stopped": "cancelled"}
+_LAST_EVENTS: Final = {"completed": "completed", "failed": "failed"}
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "background": False,
+    "error": None,
+    "frequency_penalty": 0.0,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "reasoning": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+
+
+def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:
+    """Return the session of a response, and its reply, which may still be arriving."""
+    session = find_response_session(owner, id)
+    with suppress(rs.NotFound):  # nothing of the reply has arrived
+        found = session.get(id)
+        message = found.message
+        is_ended = message.finish_reason not in _UNFINISHED
+        if message.role == "assistant" and message.status != "erased" and is_ended:
+            return session, found
+    raise _absent(id)
+
+
+def find_response_session(owner: Owner, id: str) -> rs.Session:
+    """Return the session of a response, on its branch."""
+    session = None if "\0" in id else owner.find_session(id, latest=True)
+    if session is None:
+        raise _absent(id)
+    return session
+
+
+def _absent(id: str) -> Absent:
+    return Absent(f"Response with id '{id[:100]}' not found.")
+
+
+def as_response(session: rs.Session, stored: Stored) -> dict[str, Any]:
+    """Return a reply as a response."""
+    message = stored.message
+    reason = message.finish_reason
+    status = _STATUSES.get(message.status, "completed")
+    if message.status != "streaming":
+        status = _OWN_STATUSES.get(str(reason), status)
+    if status == "completed" and reason not in (None, "completed", "stop", "tool_calls"):
+        status = "incomplete"
+    created = int(stored.created_at.timestamp())
+    found = {
+        **_DEFAULTS,
+        "id": stored.id,
+        "object": "response",
+        "created_at": created,
+        "completed_at": created if status == "completed" else None,
+        "status": status,
+        "model": (message.origin and message.origin.model) or "",
+        "output": [one.item for one in write_items([stored])],
+        "usage": _as_usage(message.usage),
+        "conversation": {"id": session.id},
+    }
+    if status == "failed":
+        found["error"] = {"code": "server_error", "message": "the provider ended it with an error"}
+    elif status == "incomplete":
+        found["incomplete_details"] = {"reason": reason or message.status}
+    return found
+
+
+def write_events(response: Mapping[str, Any], after: int) -> Iterator[bytes]:
+    """Yield a response as the events of a stream, those after a number."""
+    begun = {**response, "status": "in_progress", "output": [], "usage": None}
+    events: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+    for index, item in enumerate(response["output"]):
+        events += [
+            {"type": f"response.output_item.{step}", "output_index": index, "item": item}
+            for step in ("added", "done")
+        ]
+    last = _LAST_EVENTS.get(response["status"], "incomplete")
+    events.append({"type": f"response.{last}", "response": dict(response)})
+    for number, event in enumerate(events):
+        if number > after:
+            data = json.dumps({**event, "sequence_number": number}, ensure_ascii=False)
+            yield f"event: {event['type']}\ndata: {data}\n\n".encode()
+
+
+def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], rs.Session | None]:
+    """Return a body of Responses with the items of the conversation that it names.
+
+    The provider does not know the conversation: it is sent the items, without the thinking that
+    the policy then adds. After an older reply than the last they end with that reply.
+    """
+    conversation, previous = (body.get(name) for name in _NAMING)
+    if conversation is None and previous is None:
+        return dict(body), None
+    if conversation is not None and previous is not None:
+        raise rs.InvalidCall("conversation and previous_response_id exclude each other")
+    if conversation is not None:
+        id = conversation.get("id") if isinstance(conversation, dict) else conversation
+        session = find_session(owner, str(id))
+        history = session.history()
+    else:
+        session, reply = find_reply(owner, str(previous))
+        history = [*session.history(before=reply.id), reply]
+    before = [
+        _for_provider(one) for one in write_items(history) if one.item.get("type") != "reasoning"
+    ]
+    rest = {name: value for name, value in body.items() if name not in _NAMING}
+    return {**rest, "input": [*before, *FORM.list_of(body)], "store": False}, session
+
+
+def find_named(owner: Owner, body: Mapping[str, Any]) -> tuple[bytes, str] | None:
+    """Return the content to send for a body that names a conversation of ours, and its session.
+
+    ``None`` for one that is not stored here: the provider may know it.
+    """
+    try:
+        expanded, session = expand_body(owner, body)
+    except Absent:
+        return None
+    if session is None:
+        return None
+    return json.dumps(expanded, ensure_ascii=False).encode(), session.id
+
+
+def _for_provider(one: StoredItem) -> dict[str, Any]:
+    """Return an item without the id of our making, which names nothing at the provider."""
+    return {name: value for name, value in one.item.items() if name not in ("id", "status")}
+
+
+def _as_usage(usage: rs.Usage | None) -> dict[str, Any] | None:
+    if usage is None or usage.input is None or usage.output is None:
+        return None
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": usage.input + usage.output,
+    }

@@ -1,0 +1,169 @@
+"""Stored responses, by the official SDK: found by their ids, continued, deleted, cancelled."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import openai
+import pytest
+
+import reasoning_store as rs
+from reasoning_store.server.options import ServerOptions
+from tests.docs.provider import Answer, Asked, Provider, weather
+from tests.server.serving import serving
+
+TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
+
+
+def numbered(provider: Provider, **more: Any) -> Any:
+    """Return a script whose every response has an id of its own, as real ones have."""
+
+    def answer(asked: Asked) -> Answer:
+        found = weather(asked)
+        origin = rs.Origin(response_id=f"resp_{len(provider.asked)}")
+        return replace(found, message=replace(found.message, origin=origin), **more)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider().listening() as listening:
+        listening.script = numbered(listening)
+        yield listening
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[rs.Store]:
+    with rs.Store("sqlite://") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def client(provider: Provider, store: rs.Store) -> Iterator[openai.OpenAI]:
+    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
+    with (
+        serving(store, options) as address,
+        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def alone(store: rs.Store) -> Iterator[openai.OpenAI]:
+    """A client of the store without a provider."""
+    with (
+        serving(store) as address,
+        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as made,
+    ):
+        yield made
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_response_is_there_as_soon_as_it_is_complete(client: openai.OpenAI, stream: bool) -> None:
+    """With its status, its usage and its items, thinking included; and so is its input."""
+    asked: dict[str, Any] = {"model": "gpt-5.2", "input": "How is Oslo?", "tools": [TOOL]}
+    if stream:
+        events = client.responses.create(**asked, stream=True)
+        reply = next(one.response for one in events if one.type == "response.completed")
+    else:
+        reply = client.responses.create(**asked)
+    found = client.responses.retrieve(reply.id)
+    items = client.responses.input_items.list(reply.id).data
+    events = list(client.responses.retrieve(reply.id, stream=True))
+
+    assert (found.id, found.status, found.model) == (reply.id, "completed", reply.model)
+    assert [item.id for item in found.output] == [item.id for item in reply.output]
+    assert [item.type for item in found.output] == ["reasoning", "function_call"]
+    assert found.usage is not None
+    assert reply.usage is not None
+    assert found.usage.total_tokens == reply.usage.total_tokens
+    assert [item.to_dict()["content"] for item in items] == [
+        [{"type": "input_text", "text": "How is Oslo?"}]
+    ]
+    assert events[-1].type == "response.completed"
+    assert events[-1].response == found
+    assert list(client.responses.retrieve(reply.id, stream=True, starting_after=4)) == events[5:]
+
+
+def test_a_request_after_an_older_response_is_a_branch(
+    client: openai.OpenAI, provider: Provider, store: rs.Store
+) -> None:
+    """It is sent what came before that response, and nothing is overwritten."""
+    first = client.responses.create(model="gpt-5.2", input="How is Rome?")
+    second = client.responses.create(
+        model="gpt-5.2", input="And Milan?", previous_response_id=first.id
+    )
+    third = client.responses.create(
+        model="gpt-5.2", input="And Turin?", previous_response_id=first.id
+    )
+    sent = str(provider.asked[-1].body["input"])
+    after = client.responses.create(model="gpt-5.2", input="Sure?", previous_response_id=second.id)
+
+    assert "Rome" in sent
+    assert "Milan" not in sent
+    assert "Milan" in str(provider.asked[-1].body["input"])
+    session = store.find_session(first.id)
+    assert session is not None
+    assert [len(session.branch(one.id).history()) for one in session.branches()] == [6, 4]
+    questions = client.responses.input_items.list(third.id, order="asc").data
+    assert ["Rome" in str(one) for one in questions] == [True, False, False, False]
+    assert "Turin" in str(questions[-1])
+    assert (
+        client.responses.retrieve(after.id).conversation
+        == client.responses.retrieve(third.id).conversation
+    )
+
+
+def test_a_response_is_deleted(client: openai.OpenAI, store: rs.Store) -> None:
+    """Erased here, and deleted by a provider that stores responses; it cannot be continued."""
+    reply = client.responses.create(model="gpt-5.2", input="How is Bonn?")
+    client.responses.delete(reply.id)
+
+    session = store.find_session(reply.id)
+    assert session is not None
+    assert session.get(reply.id).message.status == "erased"
+    with pytest.raises(openai.NotFoundError):
+        client.responses.input_tokens.count(model="m", input="?", previous_response_id=reply.id)
+
+
+@pytest.mark.parametrize("verb", ["retrieve", "delete", "cancel"])
+def test_an_unknown_response_is_not_found(alone: openai.OpenAI, verb: str) -> None:
+    """With the four keys of OpenAI's errors."""
+    with pytest.raises(openai.NotFoundError, match="resp_unknown") as refused:
+        getattr(alone.responses, verb)("resp_unknown")
+
+    assert isinstance(refused.value.body, dict)
+    assert {*refused.value.body} == {"message", "type", "param", "code"}
+
+
+def test_a_response_of_the_providers_is_asked_of_it(client: openai.OpenAI) -> None:
+    """Its answer is passed on, here a refusal."""
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.responses.retrieve("resp_unknown")
+
+    assert refused.value.status_code == 501
+    with pytest.raises(openai.APIStatusError):
+        client.responses.delete("resp_unknown")
+
+
+def test_a_reply_under_way_is_cancelled(client: openai.OpenAI, provider: Provider) -> None:
+    """What had arrived is stored; a reply that has ended is returned as it is."""
+    hold = threading.Event()
+    provider.script = numbered(provider, pieces=4, hold_after=7, until=hold)
+    try:
+        events = client.responses.create(model="gpt-5.2", input="How is Nice?", stream=True)
+        id = next(one.response.id for one in events if one.type == "response.created")
+        next(one for one in events if one.type == "response.output_item.added")
+        stopped = client.responses.cancel(id)
+    finally:
+        hold.set()
+        provider.script = numbered(provider)
+    events.close()
+
+    assert stopped.status == "cancelled"
+    assert client.responses.cancel(id).status == "cancelled"
+    assert client.responses.retrieve(id).output == stopped.output
