@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from reasoning_store.conversation import search_query
-from reasoning_store.conversation.blocks import Role, ThinkingBlock
+from reasoning_store.conversation.blocks import Role
 from reasoning_store.ledger.searching.search import FoundRow
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE
 from reasoning_store.ledger.searching.thoughts import ThoughtRow
@@ -101,10 +100,6 @@ def thought_of(found: ThoughtRow) -> Thought:
         created_at=time_of(row.created_at),
         provider=None if origin is None else origin.provider,
         model=None if origin is None else origin.model,
-        text="\n\n".join(_readable(row.message.blocks)),
+        text="\n\n".join(one.thought for one in row.message.thinking if one.thought),
         tokens=sum(row.counts.thinking),
     )
-
-
-def _readable(blocks: Sequence[object]) -> list[str]:
-    return [one.thought for one in blocks if isinstance(one, ThinkingBlock) and one.thought]

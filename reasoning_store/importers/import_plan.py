@@ -151,7 +151,7 @@ class _Planner:
             return after.branch
         if all(self._place_of(key) is None for key in followers):
             raise _Refused(f"the session has other messages after message {after.position}")
-        return 1 + max(self._branches())
+        return 1 + max(self._stored_branches() | self.heads.keys() | {1})
 
     def _head(self, branch: int) -> int:
         if branch in self.heads or self._row is None:
@@ -162,9 +162,6 @@ class _Planner:
         if self._row is None or branch not in self._stored_branches():
             return False
         return self._ledger.drafts.get(self._row.key, branch) is not None
-
-    def _branches(self) -> set[int]:
-        return self._stored_branches() | self.heads.keys() | {1}
 
     def _stored_branches(self) -> set[int]:
         if self._row is None:

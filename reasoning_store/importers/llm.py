@@ -93,7 +93,7 @@ def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversat
         if message["role"] == "assistant":
             is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
             add_reply(parts, turn, placed, reader, counted=is_last, about=about)
-            said.add(_visible_text(parts))
+            said.add("".join(part.get("text") or "" for part in parts if part["type"] == "text"))
         else:
             add_plain(message["role"], parts, placed, reader, about=about)
     line = {message["hash"] for message in chain}
@@ -254,10 +254,6 @@ def _start_conversation(row: Row, calls: Sequence[Row]) -> ConversationBuilder:
     return ConversationBuilder(row["id"], title=row["name"], created_at=began)
 
 
-def _visible_text(parts: Sequence[Part]) -> str:
-    return "".join(part.get("text") or "" for part in parts if part["type"] == "text")
-
-
 # Messages
 
 
@@ -379,7 +375,9 @@ def _provider_response(
     except InvalidCall:
         return None  # the columns hold the same text
     named = [
-        api for name, api in _WHOLE.items() if isinstance(body, dict) and _has_list(body, name)
+        api
+        for name, api in _WHOLE.items()
+        if isinstance(body, dict) and isinstance(body.get(name), list)
     ]
     if not named:
         return None
@@ -392,10 +390,6 @@ def _provider_response(
     )
     agrees = whole.text == message.text and _call_names(whole) == _call_names(message)
     return whole if agrees and thinks_more else None
-
-
-def _has_list(body: Mapping[str, Any], name: str) -> bool:
-    return isinstance(body.get(name), list)
 
 
 def _call_names(message: Message) -> list[str]:

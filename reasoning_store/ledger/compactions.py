@@ -348,34 +348,6 @@ class Compactions:
 
         return self._database.write(work)
 
-    def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
-        """Return what a range is now; refuse one that no summary can stand for."""
-
-        return self._database.read(
-            lambda connection: basis_of(connection, session_key, branch, first, last)
-        )
-
-    def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
-        """Return what is to be cleared now; refuse a place up to which no results can be."""
-
-        return self._database.read(
-            lambda connection: clearing_basis_of(connection, session_key, branch, upto)
-        )
-
-    def in_force(
-        self, session_key: int, branch: int, *, every: bool = False
-    ) -> list[CompactionRow]:
-        """Return the compactions in force: summaries in order, then a clearing.
-
-        ``every`` returns all that the branch ever had,
-        undone and superseded ones too, by number.
-        """
-
-        def work(connection: Connection) -> list[CompactionRow]:
-            return of_branch(connection, session_key, branch, every=every)
-
-        return self._database.read(work)
-
     def undo(self, session_key: int, branch: int, number: int) -> CompactionRow:
         """Take a compaction back on this branch; those that it superseded are in force again.
 

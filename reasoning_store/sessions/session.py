@@ -409,7 +409,7 @@ class Session:
 
     def compactions(self) -> list[Compaction]:
         """Return the summaries in force on this branch, in order, then a clearing."""
-        rows = self._state.ledger.compactions.in_force(self._row.key, self._branch)
+        rows = self._state.ledger.views.compactions(self._row.key, self._branch)
         return [compaction(row) for row in rows]
 
     def undo(self, id: int) -> Compaction:

@@ -164,8 +164,10 @@ class Contract:
 
     def with_rules(self, rules: Mapping[str, Any]) -> Contract:
         """Return the same contract with these rules, each by its name in its part."""
-        parts = {part: _of_part(part, rules) for part in PARTS}
-        changed = {part: replace(getattr(self, part), **own) for part, own in parts.items() if own}
+        parts: dict[str, dict[str, Any]] = {}
+        for name, value in rules.items():
+            parts.setdefault(RULES[name], {})[name] = value
+        changed = {part: replace(getattr(self, part), **own) for part, own in parts.items()}
         return replace(self, **changed)
 
 
@@ -179,7 +181,3 @@ RULES: Final[Mapping[str, str]] = {
     item.name: part for part, kind in PARTS.items() for item in fields(kind)
 }
 """The part of each rule; a row of ``contracts.toml`` names a rule without it."""
-
-
-def _of_part(part: str, rules: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in rules.items() if RULES[name] == part}

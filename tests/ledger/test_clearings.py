@@ -86,7 +86,7 @@ def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None
 
 
 def numbers(ledger: Ledger, session: SessionRow, branch: int = 1) -> list[int]:
-    return [row.number for row in ledger.compactions.in_force(session.key, branch)]
+    return [row.number for row in ledger.views.compactions(session.key, branch)]
 
 
 def damage(ledger: Ledger, statement: str) -> None:
@@ -111,7 +111,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
         1 << 60,
     )
     assert results(ledger, session) == "--23"
-    assert ledger.compactions.in_force(session.key, 1) == [row]
+    assert ledger.views.compactions(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
     assert ledger.views.usage(session.key, 1).head == before._replace(
@@ -173,7 +173,7 @@ def test_a_wider_one_supersedes_and_undo_brings_the_narrower_back(ledger: Ledger
     assert ledger.compactions.undo(session.key, 1, 2) == undone
     ledger.compactions.undo(session.key, 1, 1)
     assert results(ledger, session) == "0123"
-    assert [row.number for row in ledger.compactions.in_force(session.key, 1, every=True)] == [1, 2]
+    assert [row.number for row in ledger.views.compactions(session.key, 1, every=True)] == [1, 2]
 
 
 def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) -> None:
@@ -211,7 +211,7 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     at_the_end = ledger.branches.fork(session.key, 1, 13)
 
     assert results(ledger, session, fork) == "-1"
-    assert [row.copied_from for row in ledger.compactions.in_force(session.key, fork)] == [1]
+    assert [row.copied_from for row in ledger.views.compactions(session.key, fork)] == [1]
     ledger.compactions.undo(session.key, fork, 1)
     assert (results(ledger, session, fork), results(ledger, session)) == ("01", "---3")
     assert results(ledger, session, at_the_end) == "-12", "the turn before its own is still open"
@@ -256,14 +256,14 @@ def test_a_place_up_to_which_nothing_can_be_cleared_is_refused(
     """With nothing written."""
     session = conversation(ledger)
     clear(ledger, session.key, 1, 6)
-    before = ledger.compactions.in_force(session.key, 1, every=True)
+    before = ledger.views.compactions(session.key, 1, every=True)
 
     with pytest.raises(kind):
         clear(ledger, session.key, 1, upto)
     with pytest.raises(kind):
-        ledger.compactions.clearing_basis(session.key, 1, upto)
+        ledger.views.clearing_basis(session.key, 1, upto)
 
-    assert before == ledger.compactions.in_force(session.key, 1, every=True)
+    assert before == ledger.views.compactions(session.key, 1, every=True)
 
 
 @pytest.mark.parametrize(
@@ -289,14 +289,14 @@ def test_a_count_that_clearing_cannot_free_is_refused(
 def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
     """Cleared further meanwhile, undone, or erased in; what comes after does no harm."""
     session = conversation(ledger)
-    basis = ledger.compactions.clearing_basis(session.key, 1, 8)
+    basis = ledger.views.clearing_basis(session.key, 1, 8)
     ledger.messages.append(session.key, 1, [said()])
     clear(ledger, session.key, 1, 8, expected=basis)
-    wider = ledger.compactions.clearing_basis(session.key, 1, 12)
+    wider = ledger.views.clearing_basis(session.key, 1, 12)
     ledger.compactions.undo(session.key, 1, 1)
     with pytest.raises(Conflict, match="planned"):
         clear(ledger, session.key, 1, 12, expected=wider)
-    basis = ledger.compactions.clearing_basis(session.key, 1, 12)
+    basis = ledger.views.clearing_basis(session.key, 1, 12)
     ledger.erasure.erase_message(session.key, 1, 12)
 
     with pytest.raises(Conflict, match="planned"):
@@ -308,7 +308,7 @@ def test_a_plan_that_others_overtook_is_a_conflict(ledger: Ledger) -> None:
 def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
     """The others learn."""
     session = conversation(ledger)
-    basis = ledger.compactions.clearing_basis(session.key, 1, 8)
+    basis = ledger.views.clearing_basis(session.key, 1, 8)
 
     def attempt(_: int) -> bool:
         try:
@@ -320,7 +320,7 @@ def test_the_same_plan_by_many_at_once_is_followed_once(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
 
-    assert len(ledger.compactions.in_force(session.key, 1, every=True)) == 1
+    assert len(ledger.views.compactions(session.key, 1, every=True)) == 1
 
 
 def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
@@ -363,8 +363,8 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
     assert list(other.transfer.export_lines()) == exported
     assert other.views.usage(session.key, 1) == ledger.views.usage(session.key, 1)
     assert other.views.view(session.key, 1) == ledger.views.view(session.key, 1)
-    assert other.compactions.in_force(session.key, 1, every=True) == (
-        ledger.compactions.in_force(session.key, 1, every=True)
+    assert other.views.compactions(session.key, 1, every=True) == (
+        ledger.views.compactions(session.key, 1, every=True)
     )
     assert other.audit.verify().problems == ()
 
@@ -432,7 +432,7 @@ def test_several_are_made_together_or_not_at_all(ledger: Ledger) -> None:
         ledger.compactions.make(
             session.key, 1, [summary, NewCompaction(first=1, last=14, summary=None, effective=30)]
         )
-    assert ledger.compactions.in_force(session.key, 1, every=True) == []
+    assert ledger.views.compactions(session.key, 1, every=True) == []
 
     made = ledger.compactions.make(
         session.key, 1, [summary, NewCompaction(first=1, last=8, summary=None, effective=30)]

@@ -95,7 +95,7 @@ def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
         *[None] * 3,
     )
     assert shown(ledger.views.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
-    assert ledger.compactions.in_force(session.key, 1) == [row]
+    assert ledger.views.compactions(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
     assert [
@@ -138,9 +138,7 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
     widest = compact(ledger, session.key, 1, 1, 10, summary("widest"))
     assert sorted(widest.supersedes) == [3, 4]
     assert shown(ledger.views.view(session.key, 1)) == ["widest", 11, 12]
-    assert [
-        row.superseded_by for row in ledger.compactions.in_force(session.key, 1, every=True)
-    ] == [
+    assert [row.superseded_by for row in ledger.views.compactions(session.key, 1, every=True)] == [
         4,
         4,
         5,
@@ -164,7 +162,7 @@ def test_a_wider_one_supersedes_those_inside_and_undo_brings_them_back(ledger: L
         11,
         12,
     ]
-    assert [row.number for row in ledger.compactions.in_force(session.key, 1, every=True)] == [
+    assert [row.number for row in ledger.views.compactions(session.key, 1, every=True)] == [
         1,
         2,
         3,
@@ -214,11 +212,11 @@ def test_what_is_in_force_can_be_undone(ledger: Ledger) -> None:
     """Also where a wider one will stand in its place as soon as a turn begins."""
     session, fork = taken_back(ledger)
 
-    assert [row.number for row in ledger.compactions.in_force(session.key, fork)] == [2]
+    assert [row.number for row in ledger.views.compactions(session.key, fork)] == [2]
     ledger.compactions.undo(session.key, fork, 2)
-    assert [row.number for row in ledger.compactions.in_force(session.key, fork)] == [1]
+    assert [row.number for row in ledger.views.compactions(session.key, fork)] == [1]
     ledger.compactions.undo(session.key, fork, 1)
-    assert ledger.compactions.in_force(session.key, fork) == []
+    assert ledger.views.compactions(session.key, fork) == []
     assert ledger.audit.verify().ok
 
 
@@ -253,7 +251,7 @@ def test_a_fork_of_where_one_in_between_was_undone_is_whole(ledger: Ledger) -> N
 
     other = ledger.branches.fork(session.key, fork, 11)
 
-    rows = ledger.compactions.in_force(session.key, other, every=True)
+    rows = ledger.views.compactions(session.key, other, every=True)
     assert [(row.number, row.supersedes, row.superseded_by) for row in rows] == [
         (1, (), 3),
         (3, (1,), None),
@@ -294,7 +292,7 @@ def test_a_fork_has_its_own_of_those_that_end_before_it(ledger: Ledger) -> None:
     fork = ledger.branches.fork(session.key, 1, 6)
 
     assert shown(ledger.views.view(session.key, fork)) == ["a", "b", 5]
-    rows = ledger.compactions.in_force(session.key, fork, every=True)
+    rows = ledger.views.compactions(session.key, fork, every=True)
     assert [(row.branch, row.number, row.copied_from) for row in rows] == [
         (fork, 1, 1),
         (fork, 2, 1),
@@ -362,17 +360,17 @@ def test_a_range_that_no_summary_can_stand_for_is_refused(
     """By name, and nothing is written."""
     session = conversation(ledger, 5)
     compact(ledger, session.key, 1, 3, 6, summary("S"))
-    before = ledger.compactions.in_force(session.key, 1, every=True)
+    before = ledger.views.compactions(session.key, 1, every=True)
 
     for verb in (
         lambda: compact(ledger, session.key, 1, first, last, summary()),
-        lambda: ledger.compactions.basis(session.key, 1, first, last),
+        lambda: ledger.views.basis(session.key, 1, first, last),
     ):
         with pytest.raises(kind) as caught:
             verb()
         assert type(caught.value) is kind
 
-    assert before == ledger.compactions.in_force(session.key, 1, every=True)
+    assert before == ledger.views.compactions(session.key, 1, every=True)
 
 
 def test_messages_before_the_first_turn_belong_to_no_turn(ledger: Ledger) -> None:
@@ -426,7 +424,7 @@ def test_a_summary_is_one_user_message(ledger: Ledger, wrong: NewMessage) -> Non
     with pytest.raises(InvalidCall):
         compact(ledger, session.key, 1, 1, 2, wrong)
 
-    assert ledger.compactions.in_force(session.key, 1, every=True) == []
+    assert ledger.views.compactions(session.key, 1, every=True) == []
 
 
 def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
@@ -436,10 +434,10 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
     for branch in (0, 2, 10**30):
         for verb in (
             lambda: compact(ledger, session.key, branch, 1, 2, summary()),  # noqa: B023
-            lambda: ledger.compactions.in_force(session.key, branch),  # noqa: B023
+            lambda: ledger.views.compactions(session.key, branch),  # noqa: B023
             lambda: ledger.compactions.undo(session.key, branch, 1),  # noqa: B023
             lambda: ledger.views.view(session.key, branch),  # noqa: B023
-            lambda: ledger.compactions.basis(session.key, branch, 1, 2),  # noqa: B023
+            lambda: ledger.views.basis(session.key, branch, 1, 2),  # noqa: B023
             lambda: ledger.views.states_at(session.key, branch, [1]),  # noqa: B023
         ):
             with pytest.raises(NotFound):
@@ -467,7 +465,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
 def test_a_plan_holds_whatever_happens_around_its_range(ledger: Ledger) -> None:
     """More messages, other summaries, erasures before it and after it."""
     session = conversation(ledger, 6)
-    basis = ledger.compactions.basis(session.key, 1, 5, 8)
+    basis = ledger.views.basis(session.key, 1, 5, 8)
 
     ledger.messages.append(session.key, 1, [said(), answered()])
     compact(ledger, session.key, 1, 9, 10, summary())
@@ -481,22 +479,22 @@ def test_a_summary_of_what_was_erased_meanwhile_is_refused(ledger: Ledger) -> No
     """A message of the range, or only its reasoning."""
     for only in (None, "reasoning"):
         session = conversation(ledger, 4)
-        basis = ledger.compactions.basis(session.key, 1, 1, 4)
+        basis = ledger.views.basis(session.key, 1, 1, 4)
 
         ledger.erasure.erase_message(session.key, 1, 2, only=only)
 
         with pytest.raises(Conflict) as caught:
             compact(ledger, session.key, 1, 1, 4, summary(), expected=basis)
         assert caught.value.hint
-        assert ledger.compactions.in_force(session.key, 1, every=True) == []
+        assert ledger.views.compactions(session.key, 1, every=True) == []
 
 
 def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) -> None:
     """One that was added inside, or undone inside."""
     session = conversation(ledger, 4)
-    plain = ledger.compactions.basis(session.key, 1, 1, 6)
+    plain = ledger.views.basis(session.key, 1, 1, 6)
     compact(ledger, session.key, 1, 1, 2, summary())
-    with_one = ledger.compactions.basis(session.key, 1, 1, 6)
+    with_one = ledger.views.basis(session.key, 1, 1, 6)
     assert with_one.supersedes == (1,)
 
     with pytest.raises(Conflict):
@@ -510,7 +508,7 @@ def test_a_summary_made_from_others_that_are_no_more_is_refused(ledger: Ledger) 
 def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
     """All had the same plan; the others learn."""
     session = conversation(ledger, 4)
-    basis = ledger.compactions.basis(session.key, 1, 1, 6)
+    basis = ledger.views.basis(session.key, 1, 1, 6)
 
     def attempt(n: int) -> bool:
         try:
@@ -522,7 +520,7 @@ def test_the_same_range_by_many_at_once_is_made_by_one(ledger: Ledger) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(8))) == 1
 
-    assert len(ledger.compactions.in_force(session.key, 1, every=True)) == 1
+    assert len(ledger.views.compactions(session.key, 1, every=True)) == 1
 
 
 # What it counts
@@ -886,7 +884,7 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
         with pytest.raises(CorruptRow):
             ledger.views.view(session.key, 1)
         with pytest.raises(CorruptRow):
-            ledger.compactions.in_force(session.key, 1, every=True)
+            ledger.views.compactions(session.key, 1, every=True)
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
                 ledger.views.usage(session.key, 1)
@@ -907,7 +905,7 @@ def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, num
     with pytest.raises(CorruptRow):
         ledger.views.usage(session.key, 1)
     with pytest.raises(CorruptRow):
-        ledger.compactions.in_force(session.key, 1)
+        ledger.views.compactions(session.key, 1)
 
 
 def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
@@ -931,7 +929,7 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
             ledger.views.usage(session.key, 1, 9)
             ledger.views.usage(session.key, other)
         found.append([*work])
-        in_force = ledger.compactions.in_force(session.key, 1)
+        in_force = ledger.views.compactions(session.key, 1)
         assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
         before = ledger.views.usage(session.key, 1, 9).in_force
         assert [(one.first, one.last) for one in before.ranges] == [(1, 8)]

@@ -243,7 +243,7 @@ def test_a_summary_stays_if_only_a_seal_was_erased(ledger: Ledger) -> None:
 
     ledger.erasure.erase_session(session.key, only="reasoning")
 
-    assert len(ledger.compactions.in_force(session.key, 1)) == 1
+    assert len(ledger.views.compactions(session.key, 1)) == 1
 
 
 def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:

@@ -149,7 +149,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
         draft = elsewhere.drafts.get(session.key, 1)
         assert draft is not None
         assert (draft.annotations, draft.sent) == (more, more)
-        (compaction,) = elsewhere.compactions.in_force(session.key, 1)
+        (compaction,) = elsewhere.views.compactions(session.key, 1)
         assert isinstance(compaction, SummaryRow)
         assert compaction.message == summary.message
 

@@ -33,10 +33,6 @@ _BY = ("session", "owner", "model", "day")
 _TOTAL = "total"
 
 
-def _option_word(name: str) -> str:
-    return name.replace("_", "-")
-
-
 @click.command(
     "report",
     cls=Command,
@@ -59,7 +55,7 @@ def _option_word(name: str) -> str:
 @click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
 @click.option(
     "--sort",
-    type=click.Choice([*_BY, _TOTAL, *map(_option_word, _NUMBERS)]),
+    type=click.Choice([*_BY, _TOTAL, *(name.replace("_", "-") for name in _NUMBERS)]),
     help="The order: a group by name, a number from the highest down, total is input and output.",
 )
 @click.option("--owner", help="Only this owner; by default all.")

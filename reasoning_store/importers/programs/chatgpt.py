@@ -97,7 +97,7 @@ def _group_nodes(
         if (
             before is not None
             and siblings[parent] < 2
-            and _is_one_reply(nodes[before][-1], message)
+            and _role(nodes[before][-1]) == "assistant" == _role(message)
         ):
             nodes[before].append(message)
             group_of[id] = before
@@ -108,11 +108,6 @@ def _group_nodes(
 
 def _role(message: _Node) -> str | None:
     return text_field(object_field(message, "author"), "role")
-
-
-def _is_one_reply(before: _Node, message: _Node) -> bool:
-    """Whether a message is of the same reply as the one before it."""
-    return _role(before) == "assistant" == _role(message)
 
 
 def _says_something(message: _Node) -> bool:

@@ -85,13 +85,10 @@ def unfinished(folder: Path) -> list[Path]:
         found = [one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name)]
         # An older version made each file in a folder within a folder of its name.
         inside = folder.glob(".*.new/????????/*")
-        return sorted([*found, *(one for one in inside if _is_in_its_folder(one))])
+        found += [one for one in inside if one.parent.parent.name == f".{one.name}.new"]
+        return sorted(found)
     except OSError:
         return []
-
-
-def _is_in_its_folder(path: Path) -> bool:
-    return path.parent.parent.name == f".{path.name}.new"
 
 
 def clear(folder: Path) -> None:

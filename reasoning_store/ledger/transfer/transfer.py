@@ -228,7 +228,6 @@ class _Reader:
     ended: bool = False
     sessions: int = 0
     current: IncomingSession | None = None
-    skipping: bool = False
 
     def take(self, text: str | bytes) -> None:
         """Take one line; nothing, for an empty one."""

@@ -65,12 +65,9 @@ class BedrockWriter(alternating.AlternatingWriter):
         body: Part = {"messages": self.messages()}
         if prompt := _write_system(fields.system, self.leading_system):
             body["system"] = prompt
-        if (
-            specs := [_write_tool(tool) for tool in fields.tools]
-            if fields.tools
-            else self._called_tools()
-        ):
-            body["toolConfig"] = {"tools": specs}
+        # Calls without tools are refused.
+        if tools := fields.tools or [{"name": name} for name in self._called]:
+            body["toolConfig"] = {"tools": [_write_tool(tool) for tool in tools]}
         not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
         if budget := value_at(body, self.contract.reasoning.budget_at):
             limit = (self.contract.messages.answer_tokens or _ANSWER_TOKENS) + budget
@@ -81,10 +78,6 @@ class BedrockWriter(alternating.AlternatingWriter):
             left_out=tuple(self.left_out),
             address_arguments={} if fields.model is None else {"modelId": fields.model},
         )
-
-    def _called_tools(self) -> list[Part]:
-        """Return a tool for each that the conversation calls: calls without tools are refused."""
-        return [_write_tool({"name": name}) for name in self._called]
 
     def write_turn(self, turn: alternating.Turn) -> Part:
         return {"role": turn.role, "content": turn.content}
