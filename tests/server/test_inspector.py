@@ -285,6 +285,104 @@ def test_settings_are_saved_and_unset_by_forms(browser: TestClient, session: rs.
     assert session.settings.resolved()["reasoning.includeInContext"].layer == "default"
 
 
+# A plan
+
+
+def search_pages(store: rs.Store) -> rs.Session:
+    """Return a session with two closed turns of a tool, and a question."""
+    session = store.session("tools", create=True)
+    for number in range(2):
+        call = rs.ToolCallBlock(id=f"call_{number}", name="search", parameters={"page": number})
+        found = rs.ToolResponseBlock(call_id=call.id, tool_name="search", result="found " * 300)
+        thought = rs.ThinkingBlock(thought="Look. " * 40, source_field="reasoning_content")
+        session.append([rs.user("Search."), rs.assistant(thought, call), rs.tool(found)])
+        session.append(rs.assistant("Nothing."))
+    session.append(rs.user("And so on."))
+    return session
+
+
+def test_a_plan_says_its_effect_is_applied_and_is_undone(
+    browser: TestClient, store: rs.Store
+) -> None:
+    """The numbers are those of the store; each step is named with the tokens that it frees."""
+    session = search_pages(store)
+    session.settings.set("reasoning.includeInContext", True)
+    address = "/session?id=tools&limit=600"
+    plan = session.compression(limit=600)
+    assert [step.kind for step in plan.steps] == ["strip", "clear"]
+    before = session.usage().effective
+
+    page = browser.get(address).text
+    assert f"{before} \N{RIGHTWARDS ARROW} {plan.after} tokens" in text_of(page)
+    assert [int(n) for n in re.findall(r"<td>&minus;(\d+)</td>", page)] == [
+        step.tokens for step in plan.steps
+    ]
+    made = browser.post("/session/compact", data=form(page, "/session/compact")).text
+
+    assert f"<strong>{plan.after}/600</strong>" in made
+    assert session.usage().effective == plan.after
+    undone = browser.post("/session/undo", data=form(made, "/session/undo")).text
+    assert f"<strong>{before}/600</strong>" in undone
+    assert session.usage().effective == before
+
+
+def test_a_summary_is_written_by_the_reader(browser: TestClient, store: rs.Store) -> None:
+    """Of the messages that the plan names; an empty one is refused."""
+    session = search_pages(store)
+    session.append(rs.user("One more. " * 100))
+    page = browser.get("/session?id=tools&limit=400").text
+    fields = form(page, "/session/compact")
+    assert "Summary of messages 1 to 9" in text_of(page)
+
+    empty = browser.post("/session/compact", data={**fields, "summary": " \r\n"})
+    assert (empty.status_code, session.compactions()) == (400, [])
+    made = browser.post("/session/compact", data={**fields, "summary": "No page\r\nhas it."})
+
+    assert session.compactions()[0].summary == "No page\nhas it."
+    assert "Summary 1 is sent instead of messages 1 to 9" in text_of(made.text)
+
+
+def test_a_plan_that_has_changed_is_refused_and_the_summary_is_shown(
+    browser: TestClient, store: rs.Store
+) -> None:
+    """A person reads the effect first, and no text that a person wrote is lost."""
+    session = search_pages(store)
+    session.append(rs.user("One more. " * 100))
+    fields = form(browser.get("/session?id=tools&limit=400").text, "/session/compact")
+    session.compact(session.compression(limit=400), summary="Another one.")
+
+    refused = browser.post("/session/compact", data={**fields, "summary": "My <own> words."})
+
+    assert refused.status_code == 409
+    assert "My &lt;own&gt; words." in refused.text
+    assert [one.summary for one in session.compactions()] == ["Another one."]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("", "Tokens that the model can read"),
+        ("&limit=100000", "below the size at which a plan acts"),
+        ("&limit=100&reserve=100", "a reserve of 100 uses up the limit"),
+        ("&limit=100&threshold=400", "threshold"),
+    ],
+)
+def test_a_page_without_a_plan_names_the_reason(browser: TestClient, asked: str, says: str) -> None:
+    """And shows the conversation and its request as before."""
+    page = text_of(browser.get(f"{PAGE}{asked}").text)
+
+    assert says in page
+    assert "Question 1?" in page
+    assert "The request itself" in page
+
+
+@pytest.mark.parametrize("action", ["settings", "compact", "undo", "branch"])
+def test_each_form_needs_its_token(browser: TestClient, action: str) -> None:
+    browser.get(PAGE)
+
+    assert browser.post(f"/session/{action}", data={"id": "chat"}).status_code == 403
+
+
 @pytest.mark.parametrize("token", ["", "another"])
 def test_a_form_without_its_token_changes_nothing(
     browser: TestClient, session: rs.Session, token: str

@@ -28,7 +28,10 @@ FLAGS = (
     " --disable-background-networking --disable-component-update --disable-sync"
 ).split()
 DEMO = "/session?id=demo&limit=1000"
-PAGES = ("/", "/?q=prime", DEMO, f"{DEMO}&includeInContext=false&show=last&unfold=1", "/session")
+FULL = "/session?id=demo&limit=100"
+"""The page of a request that does not fit its context window."""
+OTHER = f"{DEMO}&includeInContext=false&show=last&unfold=1"
+PAGES = ("/", "/?q=prime", DEMO, FULL, OTHER, "/session")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 Open = Callable[..., Page]
 
@@ -164,6 +167,42 @@ def test_all_of_it_works_without_javascript(open_page: Open, store: rs.Store) ->
     assert included(store).layer == "default"
 
 
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_summary_is_written_applied_and_undone_by_keyboard(
+    open_page: Open, store: rs.Store, has_scripts: bool
+) -> None:
+    """The effect is on the page before the button is pressed."""
+    page = open_page(FULL, java_script_enabled=has_scripts)
+    expect(page.locator("#shorter + .number")).to_contain_text(re.compile("^253 \\S about \\d+"))
+    page.get_by_label("Summary of").focus()
+    page.keyboard.type("91 is 7 times 13; the next prime is 97.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("main .summary-sent")).to_contain_text("the next prime is 97")
+    expect(page.locator("#m1 .instead")).to_be_visible()
+    assert store.session("demo").usage().effective < 100
+
+    page.get_by_role("button", name="Undo summary 1").press("Enter")
+    expect(page.locator("main .summary-sent")).to_have_count(0)
+    assert store.session("demo").usage().effective == 253
+
+
+def test_a_file_has_nothing_to_run_or_load(open_page: Open, tmp_path: Path) -> None:
+    """Its links and folds work, in any browser's strictest policy."""
+    page = open_page("/")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"file://{tmp_path / 'demo.html'}")
+    page.locator("#m8 summary").click()
+    expect(page.locator("#m8 details .rule")).to_contain_text("Rule: kept")
+    page.get_by_role("link", name="The next request").click()
+    expect(page.locator("#next .number strong").first).to_have_text("253/1000")
+    page.locator("#next summary").filter(has_text="curl").click()
+    expect(page.locator("pre.request").nth(1)).to_contain_text("curl")
+    assert {url.partition("#")[0] for url in asked} == {f"file://{tmp_path / 'demo.html'}"}
+
+
 def test_shortcuts_can_be_switched_off(open_page: Open) -> None:
     """The help names them, and a letter in a field is a letter."""
     page = open_page()
@@ -214,10 +253,12 @@ def test_a_reply_grows_on_the_page_while_it_arrives(open_page: Open, store: rs.S
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 1280])
-def test_each_page_is_accessible_and_fits(open_page: Open, scheme: str, width: int) -> None:
+def test_each_page_is_accessible_and_fits(
+    open_page: Open, tmp_path: Path, scheme: str, width: int
+) -> None:
     """WCAG 2.2 AA by axe's rules, and nothing to scroll sideways."""
     axe = files("axe_playwright_python").joinpath("axe.min.js").read_text("utf-8")
-    for path in PAGES:
+    for path in (*PAGES, f"file://{tmp_path / 'demo.html'}"):
         page = open_page(
             path,
             color_scheme=scheme,

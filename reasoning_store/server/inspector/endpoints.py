@@ -14,8 +14,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from reasoning_store import InvalidCall, NotFound, ReasoningStoreError, Session, SettingError
+from reasoning_store import (
+    Conflict,
+    InvalidCall,
+    NotFound,
+    ReasoningStoreError,
+    Session,
+    SettingError,
+)
 from reasoning_store.results import Owner
+from reasoning_store.server.inspector.compaction import apply_plan
 from reasoning_store.server.inspector.conversation import count_thoughts, show_conversation
 from reasoning_store.server.inspector.next_request import read_requests, show_panel, try_requests
 from reasoning_store.server.inspector.pages import HEADERS, pairs, read_form, render_page
@@ -44,6 +52,8 @@ def make_routes(owner_of: OwnerOf) -> list[BaseRoute]:
         Route("/session/request.json", _answering_errors(inspector.send_request)),
         Route("/session/live", _answering_errors(inspector.stream_live)),
         Route("/session/settings", _answering_errors(inspector.save_settings), methods=["POST"]),
+        Route("/session/compact", _answering_errors(inspector.compact), methods=["POST"]),
+        Route("/session/undo", _answering_errors(inspector.undo), methods=["POST"]),
         Route("/session/branch", _answering_errors(inspector.activate_branch), methods=["POST"]),
         Route("/static/{name}", _send_static),
     ]
@@ -78,7 +88,7 @@ class _Inspector:
             if around is not None and around + _MOST_MESSAGES // 2 <= head:
                 before = around + _MOST_MESSAGES // 2
             history = session.history(limit=_MOST_MESSAGES, before=before)
-            panel = None if requests is None else show_panel(requests, question)
+            panel = None if requests is None else show_panel(session, requests, question)
             return {
                 "session": session,
                 "question": question,
@@ -138,6 +148,34 @@ class _Inspector:
         await run_in_threadpool(save)
         return RedirectResponse(f"{question.saved_address()}#settings", 303, headers=HEADERS)
 
+    async def compact(self, request: Request) -> Response:
+        """Carry out the plan that the form was shown with."""
+        form = await read_form(request)
+        question, summary = read_question(form), named(form, "summary")
+
+        def apply() -> None:
+            session = self._session(request, question)
+            apply_plan(session, question, named(form, "steps"), summary)
+
+        try:
+            await run_in_threadpool(apply)
+        except (Conflict, InvalidCall) as error:
+            status = 409 if isinstance(error, Conflict) else 400
+            return _error_page(request, error, status, summary)
+        return RedirectResponse(f"{question.saved_address()}#shorter", 303, headers=HEADERS)
+
+    async def undo(self, request: Request) -> Response:
+        form = await read_form(request)
+        question, word = read_question(form), named(form, "compaction")
+        if not (word.isascii() and word.isdecimal() and len(word) < 12):
+            raise InvalidCall("compaction: no compaction is named")
+
+        def undo() -> None:
+            self._session(request, question).undo(int(word))
+
+        await run_in_threadpool(undo)
+        return RedirectResponse(f"{question.saved_address()}#shorter", 303, headers=HEADERS)
+
     async def activate_branch(self, request: Request) -> Response:
         question = read_question(await read_form(request))
         branch = question.branch
@@ -194,10 +232,13 @@ _FORM_ERRORS: Final = {
 }
 
 
-def _error_page(request: Request, error: ReasoningStoreError, status: int) -> Response:
+def _error_page(
+    request: Request, error: ReasoningStoreError, status: int, written: str = ""
+) -> Response:
+    """Return the page of an error, with the text that a person has written."""
     if request.url.path.endswith((".json", "/live")):
         return JSONResponse({"error": str(error)}, status, headers=HEADERS)
-    return render_page(request, "error.html", {"error": error}, status)
+    return render_page(request, "error.html", {"error": error, "written": written}, status)
 
 
 async def _send_static(request: Request) -> Response:

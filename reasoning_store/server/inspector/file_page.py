@@ -71,7 +71,7 @@ def file_page(
         ),
         thoughts="" if requests is None else count_thoughts(requests.now),
         problem=problem,
-        panel=show_panel(requests, question) if requests and has_request else None,
+        panel=show_panel(session, requests, question) if requests and has_request else None,
         has_request=has_request,
         views=[(label, name, *request_text(requests, name)) for name, label in _VIEWS]
         if requests and has_request

@@ -9,8 +9,16 @@ from typing import Any, Final
 
 from reasoning_store import Context, ReasoningStoreError, Request, Session
 from reasoning_store.results import Alternative, ContextUsage, RequestWarning, Resolved, WhatIf
+from reasoning_store.server.inspector.compaction import Shortening, show_shortening
 from reasoning_store.server.inspector.curl_command import curl_command
-from reasoning_store.server.inspector.questions import CONTROLS, Control, Question, Show, word_of
+from reasoning_store.server.inspector.questions import (
+    CONTROLS,
+    STRIP_LABELS,
+    Control,
+    Question,
+    Show,
+    word_of,
+)
 from reasoning_store.server.inspector.texts import positions, signed
 
 _INCLUDE: Final = "reasoning.includeInContext"
@@ -110,6 +118,7 @@ class Panel:
     """The rows: the label of a strip policy, and its cell without and with include."""
     change: str
     """What the settings in the address change, in words; empty without any."""
+    shortening: Shortening
     text: str
     is_cut: bool
     tabs: tuple[tuple[str, str, str, bool], ...]
@@ -168,7 +177,7 @@ def _other(value: Any) -> Any:
     return "off" if value == "provider" else "provider"
 
 
-def show_panel(requests: Requests, question: Question) -> Panel:
+def show_panel(session: Session, requests: Requests, question: Question) -> Panel:
     """Return the panel of the requests of a question."""
     now, usage = requests.now, requests.usage
     segments, limit_at = _bar(usage)
@@ -181,6 +190,7 @@ def show_panel(requests: Requests, question: Question) -> Panel:
         limit_at=limit_at,
         matrix=_matrix(requests, question),
         change=_change(requests),
+        shortening=show_shortening(session, question),
         text=text,
         is_cut=is_cut,
         tabs=_tabs(requests, question),
@@ -289,10 +299,9 @@ def _bar(usage: ContextUsage) -> tuple[tuple[Segment, ...], float | None]:
 
 
 def _matrix(requests: Requests, question: Question) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
-    labels = dict(next(one.choices for one in CONTROLS if one.key == _STRIP))
     now = requests.now.tokens.effective
     rows = []
-    for strip, label in labels.items():
+    for strip, label in STRIP_LABELS.items():
         found = [row for row in requests.what_if.rows if row.strip_from_context == strip]
         cells = tuple(
             Cell(

@@ -43,6 +43,13 @@ class Control:
 
 _OFF_ON = (("false", "Off"), ("true", "On"))
 
+STRIP_LABELS: Final = {
+    "none": "Leave out nothing",
+    "priorTurns": "Of earlier turns",
+    "allButLast": "All but the last",
+    "all": "All",
+}
+
 CONTROLS: Final = (
     Control(
         name="includeInContext",
@@ -57,12 +64,7 @@ CONTROLS: Final = (
         kind="choice",
         label="Leave out old thinking",
         help="Holds for the thinking that would be sent back.",
-        choices=(
-            ("none", "Leave out nothing"),
-            ("priorTurns", "Of earlier turns"),
-            ("allButLast", "All but the last"),
-            ("all", "All"),
-        ),
+        choices=tuple(STRIP_LABELS.items()),
         is_main=True,
     ),
     Control(
@@ -139,6 +141,10 @@ class Question:
     """The values of the controls, by key."""
     target: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
+    reserve: int | None = None
+    """The tokens that a plan keeps free for the answer."""
+    threshold: int | None = None
+    """The share above which a plan acts, in percent."""
     show: Show = "json"
     unfold: bool = False
 
@@ -148,6 +154,10 @@ class Question:
 
     def address(self, path: str = "/session", **other: Any) -> str:
         """Return the address of this question, or of one that differs in some parts."""
+        return f"{path}?{urlencode(self.fields(**other))}"
+
+    def fields(self, **other: Any) -> list[tuple[str, Any]]:
+        """Return the names and values of an address or a form; None leaves a name out."""
         values = {key.removeprefix("reasoning."): value for key, value in self.values.items()}
         parts: dict[str, Any] = {
             "id": self.session,
@@ -156,12 +166,13 @@ class Question:
             **{name: word_of(value) for name, value in values.items()},
             **self.target,
             "limit": self.limit,
+            "reserve": self.reserve,
+            "threshold": self.threshold,
             "show": None if self.show == "json" else self.show,
             "unfold": "1" if self.unfold else None,
             **other,
         }
-        given = [(name, value) for name, value in parts.items() if value is not None]
-        return f"{path}?{urlencode(given)}"
+        return [(name, value) for name, value in parts.items() if value is not None]
 
     def saved_address(self) -> str:
         """Return the address of this question with the settings that are saved."""
@@ -192,6 +203,8 @@ def read_question(pairs: Iterable[tuple[str, str]], limit: int | None = None) ->
         values=values,
         target={name: given[name] for name in TARGET if given.get(name)},
         limit=_number("limit", given["limit"]) if "limit" in given else limit,
+        reserve=_number("reserve", given.get("reserve")),
+        threshold=_number("threshold", given.get("threshold")),
         show=next(one for one in _SHOWS if one == show),
         unfold=given.get("unfold") == "1",
     )
