@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.server.inspector.file_page import file_page
 from reasoning_store.server.options import ServerOptions, read_tokens
 from tests.docs.provider import Provider
 from tests.server.serving import serving
@@ -45,6 +46,10 @@ def address(provider: Provider, store: rs.Store) -> Iterator[str]:
         yield at
 
 
+PAGES = ("/session", "/session/request.json", "/session/live")
+FORMS = ("/session/settings", "/session/compact", "/session/undo", "/session/branch")
+
+
 def as_owner(owner: str) -> dict[str, str]:
     return {"authorization": f"Bearer {TOKENS[owner]}"}
 
@@ -63,7 +68,8 @@ def test_nothing_of_another_owner_and_no_secret_is_shown(
     ids = [chat.headers["X-Reasoning-Session"], made.json()["id"]]
     paths = ["/", "/metrics", "/healthz", "/sign-in", "/v1/models", f"/?q={SECRET}"]
     for id in ids:
-        paths += [f"/v1/conversations/{id}", f"/v1/conversations/{id}/items", f"/sessions/{id}"]
+        paths += [f"/v1/conversations/{id}", f"/v1/conversations/{id}/items"]
+        paths += [f"{path}?id={id}" for path in PAGES]
     answers = [
         httpx2.get(f"{address}{path}", headers={**headers, "accept": "text/html"})
         for path in paths
@@ -94,6 +100,39 @@ def test_nothing_of_another_owner_and_no_secret_is_shown(
     assert SECRET in exported
     assert [secret for secret in secrets if secret in exported] == []
     assert SECRET not in str(provider.asked[-1].body)
+
+
+def test_no_form_reaches_another_owners_session_and_no_page_has_a_secret(
+    address: str, store: rs.Store
+) -> None:
+    """Neither in the owner's own pages, in no view of the request, nor as a file."""
+    session = store.for_owner("you").session("long", create=True, title=SECRET)
+    session.append(rs.user(SECRET * 20))
+    before = session.settings.resolved()
+    secrets = [KEY, *TOKENS.values()]
+    views = [f"/session?id=long&limit=10&show={show}" for show in ("json", "curl", "last")]
+    answers = [
+        httpx2.get(f"{address}{path}", headers={**as_owner("you"), "accept": "text/html"})
+        for path in ("/", *views, *(f"{path}?id=long" for path in PAGES[1:2]))
+    ]
+    assert all(SECRET in answer.text for answer in answers)
+
+    with httpx2.Client(base_url=address, headers=as_owner("me")) as browser:
+        found = browser.get("/", headers={"accept": "text/html"})
+        cookie = found.cookies["reasoning_store_form"]
+        form = {"form_token": cookie, "id": "long", "branch": "1", "compaction": "1", "limit": "10"}
+        for path in FORMS:
+            fields = {**form, "includeInContext": "true", "summary": "mine"}
+            answer = browser.post(path, data=fields, headers={"origin": address})
+            assert answer.status_code == 404
+            assert SECRET not in f"{answer.headers} {answer.text}"
+            answers.append(answer)
+    pages = [f"{answer.headers} {answer.text}" for answer in answers]
+    pages.append(file_page(session, session.history()))
+
+    assert [secret for secret in secrets for page in pages if secret in page] == []
+    assert session.settings.resolved() == before
+    assert session.compactions() == []
 
 
 @pytest.mark.parametrize(
