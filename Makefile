@@ -5,12 +5,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BENCH  := .venv-bench
 SITE   := .venv-docs
+SUITES := .venv-suites
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each supported version of PostgreSQL, as npm has its programs.
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks check lint format types reference pictures docs wheel dist bench bench-smoke clean
+.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks test-server-suites check lint format types reference pictures docs wheel dist bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -55,6 +56,9 @@ test-frameworks: ## each framework's own classes over the store, in an environme
 	    -o addopts= -o filterwarnings= --import-mode=importlib tests/frameworks/test_$$name.py || exit 1; \
 	done
 
+test-server-suites: $(SUITES)/installed ## the SDKs' own tests against a server of ours
+	@$(SUITES)/bin/python -m tests.suites
+
 check: lint types test ## everything that must be green before a commit
 
 lint: $(VENV)/installed-dev ## style and format
@@ -92,11 +96,11 @@ bench-smoke: $(VENV)/installed-dev ## every benchmark once, tiny, without the ri
 	@$(BIN)/python -m benchmarks --smoke
 
 clean: ## forget what was made here
-	rm -rf $(VENV) $(BENCH) $(SITE) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(SITE) $(SUITES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Some systems ship Python without the part that puts pip into a new environment; pip itself
 # can do that from outside.
-$(VENV)/made $(BENCH)/made $(SITE)/made:
+$(VENV)/made $(BENCH)/made $(SITE)/made $(SUITES)/made:
 	@$(PYTHON) -c 'import sys; sys.exit("reasoning-store needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(@D) 2>/dev/null || { \
 	  rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D) && \
@@ -122,6 +126,12 @@ $(BENCH)/installed: $(BENCH)/made pyproject.toml benchmarks/rivals.txt
 	@echo 'installing reasoning-store and the rivals into $(BENCH) ...'
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet \
 	  --editable '.[postgres]' --requirement benchmarks/rivals.txt
+	@touch $@
+
+$(SUITES)/installed: $(SUITES)/made pyproject.toml tests/suites/requirements.txt
+	@echo "installing the SDKs and what their tests need into $(SUITES) ..."
+	@$(SUITES)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[server]' \
+	  'pytest>=9' --requirement tests/suites/requirements.txt
 	@touch $@
 
 $(SITE)/installed: $(SITE)/made pyproject.toml

@@ -62,6 +62,7 @@ class Gateway:
                 Route(f"{prefix}/v1/models", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/models/{{model:path}}", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/messages/count_tokens", self.count, methods=["POST"]),
+                Route(f"{prefix}/v1/responses/compact", self.compact, methods=["POST"]),
             ]
         return found
 
@@ -80,7 +81,9 @@ class Gateway:
             return body
         content, session_id = body.content, request.headers.get(SESSION_HEADER)
         if path == "/v1/responses":
-            found = await asyncio.to_thread(find_named, request_owner(request), body.value)
+            # What is stored here is not stored at the provider a second time.
+            named = {**body.value, "store": False}
+            found = await asyncio.to_thread(find_named, request_owner(request), named)
             if found is not None:
                 content, session_id = found
         exchange = await self.begin(request, path, content, session_id)
@@ -200,6 +203,23 @@ class Gateway:
         counted = await asyncio.to_thread(self._count_here, asked, sent)
         headers = exchange.headers if exchange else {}
         return JSONResponse({"input_tokens": counted}, headers=headers)
+
+    async def compact(self, request: Request) -> Response:
+        """Have the provider compact a conversation, which it is sent with its thinking."""
+        path, _ = self._split_path(request)
+        body = await read_body(request, self._options.largest_body)
+        if isinstance(body, Response):
+            return body
+        content, session_id = body.content, request.headers.get(SESSION_HEADER)
+        found = await asyncio.to_thread(find_named, request_owner(request), body.value)
+        if found is not None:
+            content, session_id = found
+        exchange = await self.begin(request, "/v1/responses", content, session_id, stores=False)
+        try:
+            response = await self._send(request, path, content, exchange, body.value.get("model"))
+            return await self.relay(path, response, None, None)
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, exchange)
 
     def _count_here(self, path: str, content: bytes) -> int:
         form = find_form(path)

@@ -139,7 +139,7 @@ def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], 
         _for_provider(one) for one in write_items(history) if one.item.get("type") != "reasoning"
     ]
     rest = {name: value for name, value in body.items() if name not in _NAMING}
-    return {**rest, "input": [*before, *FORM.list_of(body)], "store": False}, session
+    return {**rest, "input": [*before, *FORM.list_of(body)]}, session
 
 
 def find_named(owner: Owner, body: Mapping[str, Any]) -> tuple[bytes, str] | None:

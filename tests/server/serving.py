@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from reasoning_store.owner import Owner
 from reasoning_store.server.app import make_app
@@ -17,10 +18,17 @@ from reasoning_store.server.options import ServerOptions
 @contextmanager
 def serving(store: Owner, options: ServerOptions | None = None) -> Iterator[str]:
     """Serve a store and give the server's address."""
+    with listening(make_app(store, options)) as address:
+        yield address
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """Serve an application and give its address."""
     bound = bind("127.0.0.1", 0)
     bound.listen()  # a client may come before the server has started
     config = uvicorn.Config(
-        make_app(store, options),
+        app,
         log_config=None,
         lifespan="on",
         ws="none",

@@ -9,11 +9,15 @@ from typing import Any
 
 import openai
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 import reasoning_store as rs
 from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Answer, Asked, Provider, weather
-from tests.server.serving import serving
+from tests.server.serving import listening, serving
 
 TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
 
@@ -116,6 +120,36 @@ def test_a_request_after_an_older_response_is_a_branch(
         client.responses.retrieve(after.id).conversation
         == client.responses.retrieve(third.id).conversation
     )
+
+
+def test_the_provider_compacts_a_conversation_of_ours(store: rs.Store) -> None:
+    """It is sent the items that the response names, with the thinking that the settings send."""
+    asked: list[dict[str, Any]] = []
+
+    async def compact(request: Request) -> Response:
+        asked.append(await request.json())
+        return JSONResponse({"id": "r", "object": "response.compaction", "output": []})
+
+    route = Route("/v1/responses/compact", compact, methods=["POST"])
+    with listening(Starlette(routes=[route])) as upstream:
+        options = ServerOptions(upstream=upstream, provider="openai")
+        settings = {"reasoning.includeInContext": True}
+        session = store.session("to-compact", create=True, settings=settings)
+        thought = rs.ThinkingBlock(thought="Cold.", source_field="reasoning.summary", encrypted="g")
+        origin = rs.Origin(
+            provider="openai", api="openai.responses", model="gpt-5.2", base_url=upstream
+        )
+        session.append(rs.user("How is Oslo?"))
+        session.append(rs.assistant(thought, "It is 4 C.", origin=origin), id="resp_to_compact")
+        with (
+            serving(store, options) as address,
+            openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as client,
+        ):
+            client.responses.compact(model="gpt-5.2", previous_response_id="resp_to_compact")
+
+    (sent,) = asked
+    assert sorted(sent) == ["input", "model"]
+    assert [item.get("type") for item in sent["input"]] == ["message", "reasoning", "message"]
 
 
 def test_a_response_is_deleted(client: openai.OpenAI, store: rs.Store) -> None:
