@@ -361,7 +361,7 @@ def test_a_plan_that_has_changed_is_refused_and_the_summary_is_shown(
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ("", "Tokens that the model can read"),
+        ("", "The model's context window, in tokens"),
         ("&limit=100000", "below the size at which a plan acts"),
         ("&limit=100&reserve=100", "a reserve of 100 uses up the limit"),
         ("&limit=100&threshold=400", "threshold"),

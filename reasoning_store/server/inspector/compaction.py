@@ -81,7 +81,7 @@ def _signature(plan: Plan) -> str:
 
 def _words(step: Step) -> str:
     if isinstance(step.what, str):
-        return f"Leave out old thinking: {STRIP_LABELS[step.what]}. It is saved for the session."
+        return f'Save "Leave out old thinking: {STRIP_LABELS[step.what]}" for this session.'
     messages = f"messages {step.what.first} to {step.what.last}"
     if step.kind == "clear":
         return f"Send a placeholder instead of each tool result in {messages}."
