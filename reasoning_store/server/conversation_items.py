@@ -7,7 +7,7 @@ given back as it was; the items of a recorded reply are those that its provider 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
@@ -64,6 +64,15 @@ def write_items(history: Sequence[Stored]) -> Iterator[StoredItem]:
             ]
         for item in items:
             yield StoredItem(item, stored)
+
+
+def item_ids(messages: Iterable[rs.Message]) -> list[set[str]]:
+    """Return the ids of the items of each message that ``read_items`` made."""
+    forms = [rebuild(message, _NAME) for message in messages]
+    return [
+        {str(item["id"]) for item in rebuilt.form if isinstance(item, dict)} if rebuilt else set()
+        for rebuilt in forms
+    ]
 
 
 def make_id(prefix: str) -> str:

@@ -14,6 +14,7 @@ import reasoning_store as rs
 from reasoning_store.results import Owner
 from reasoning_store.server.conversation_items import (
     StoredItem,
+    item_ids,
     make_id,
     read_items,
     write_items,
@@ -113,8 +114,31 @@ def _delete(owner: Owner, body: Any, query: Query, id: str) -> dict[str, Any]:
 
 def _add_items(owner: Owner, body: Mapping[str, Any], query: Query, id: str) -> dict[str, Any]:
     session, messages = find_session(owner, id), _checked_items(body)
+    messages = _without_stored(owner, session, messages)
     stored = session.append(messages) if messages else []
     return make_page([one.item for one in write_items(stored)], has_more=False)
+
+
+def _without_stored(
+    owner: Owner, session: rs.Session, messages: list[rs.Message]
+) -> list[rs.Message]:
+    """Return the messages that are new to a conversation.
+
+    A client whose model asks this server, too, adds the items of a reply that is stored already:
+    their ids say so. What the client sends with them may have been in the model's request.
+    """
+    ids = item_ids(messages)
+    stored = {str(one.item.get("id")) for one in write_items(session.history())}
+    last = max((place for place, own in enumerate(ids) if own & stored), default=-1)
+    if last < 0:
+        return messages
+    found = owner.find_conversation(messages[: last + 1], session_id=session.id)
+    positions = found.positions if found is not None else [None] * (last + 1)
+    return [
+        message
+        for place, message in enumerate(messages)
+        if place > last or not (ids[place] & stored or positions[place] is not None)
+    ]
 
 
 def _list_items(owner: Owner, body: Any, query: Query, id: str) -> dict[str, Any]:

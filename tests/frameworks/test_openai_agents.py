@@ -19,16 +19,18 @@ from agents import (
     function_tool,
     set_tracing_disabled,
 )
-from agents.memory import Session
+from agents.memory import OpenAIConversationsSession, Session
 from openai import AsyncOpenAI, BadRequestError
 
 import reasoning_store as rs
 from reasoning_store.integrations import http
 from reasoning_store.integrations.openai_agents import StoredSession, read_items, write_items
+from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Provider
 from tests.frameworks import pages
 from tests.frameworks.foreign_suites import fetch_sources, run_suite
 from tests.integrations.loops import STEPS, thoughts_in
+from tests.server.serving import serving
 
 THOUGHT = "The capital of Norway has a weather station."
 SEAL = "gAAAAABciphertext-of-a-thought"
@@ -465,6 +467,74 @@ LEFT_OUT = {
 """The tests that are not run. ``test_compaction_suffix.py`` and ``test_sqlalchemy_compaction.py``
 are about the private hook alone, ``test_openai_conversations_session.py`` about OpenAI's service.
 """
+
+
+# OpenAI's Conversations API, served by us
+
+
+async def run_session(items: list[Any], client: AsyncOpenAI) -> tuple[list[Any], Any, list[Any]]:
+    session = OpenAIConversationsSession(openai_client=client)
+    await session.add_items(items)
+    found = await session.get_items()
+    latest = await session.get_items(limit=2)
+    popped = await session.pop_item()
+    left = await session.get_items()
+    assert latest == found[-2:]
+    await session.clear_session()
+    assert await session.get_items() == []
+    return found, popped, left
+
+
+def test_their_own_session_has_its_items_on_our_server(store: rs.Store) -> None:
+    """``OpenAIConversationsSession``, unchanged: what it adds it gets back, and pops the last."""
+
+    async def run(address: str) -> tuple[list[Any], Any, list[Any]]:
+        async with AsyncOpenAI(base_url=f"{address}/v1", api_key="k", max_retries=0) as client:
+            return await run_session(TURN, client)
+
+    with serving(store) as address:
+        found, popped, left = asyncio.run(run(address))
+
+    assert [item.get("type") for item in found] == [item.get("type", "message") for item in TURN]
+    assert found[1]["summary"] == REASONING["summary"]
+    assert found[1]["encrypted_content"] == SEAL
+    assert popped == found[-1]
+    assert left == found[:-1]
+
+
+def test_an_agent_keeps_their_own_session_on_our_server(
+    store: rs.Store, provider: Provider
+) -> None:
+    """Its model and its session ask the same server; no item is there twice."""
+
+    async def run(address: str) -> tuple[str, list[Any]]:
+        async with AsyncOpenAI(base_url=f"{address}/v1", api_key="k", max_retries=0) as client:
+            session = OpenAIConversationsSession(openai_client=client)
+            agent = Agent(
+                name="a",
+                model=OpenAIResponsesModel("gpt-5", client),
+                model_settings=ModelSettings(
+                    store=False, response_include=["reasoning.encrypted_content"]
+                ),
+                tools=[get_weather],
+            )
+            for text in ("How is the weather?", "And now?"):
+                await Runner.run(agent, text, session=session, max_turns=50)
+            return await session._get_session_id(), await session.get_items()
+
+    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
+    with serving(store, options) as address:
+        id, items = asyncio.run(run(address))
+
+    kinds = [item.get("type") for item in items]
+    assert provider.refused == []
+    assert kinds.count("function_call") == kinds.count("function_call_output") == 2 * STEPS
+    assert kinds.count("reasoning") == 2 * (STEPS + 1)
+    assert kinds.count("message") == 4
+    assert len(store.session(id).history()) == 2 * (2 + 2 * STEPS)
+
+
+# Their own tests
 
 
 @pytest.mark.parametrize(("paths", "least"), [(MEMORY, 200), (RUNNER, 700)], ids=["memory", "run"])

@@ -132,6 +132,26 @@ def test_a_response_continues_a_conversation(
     assert provider.refused == []
 
 
+def test_the_items_of_a_stored_reply_are_added_once(client: openai.OpenAI) -> None:
+    """A client that asks with the conversation's items, and adds those of the reply."""
+    question: Any = {"role": "user", "content": "How is Tromso?"}
+    made = client.conversations.create(items=[question, *ITEMS[1:4]])
+    listed = client.conversations.items.list(made.id, order="asc").data
+    asked = [*(item.to_dict() for item in listed), {"role": "user", "content": "And Bodo?"}]
+    reply = client.responses.create(model="gpt-5.2", input=asked)  # type: ignore[arg-type]
+    again: Any = [asked[-1], *(item.to_dict() for item in reply.output)]
+    client.conversations.items.create(made.id, items=again)
+    client.conversations.items.create(made.id, items=[question])
+
+    items = client.conversations.items.list(made.id, order="asc").data
+    assert [item.type for item in items] == [
+        *(item.type for item in listed),
+        "message",
+        *(item.type for item in reply.output),
+        "message",
+    ]
+
+
 def test_a_response_is_named_as_the_previous_one(client: openai.OpenAI, provider: Provider) -> None:
     """The provider gets the conversation, which it need not know; an unknown id is passed on."""
     provider.script = lambda asked: replace(weather(asked), seed=len(provider.asked))
