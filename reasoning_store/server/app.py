@@ -22,7 +22,13 @@ from reasoning_store.server.gateway import Gateway
 from reasoning_store.server.journal import Journal
 from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
-from reasoning_store.server.problems import answer_fault, answer_store_error, answer_unknown
+from reasoning_store.server.problems import (
+    StoreFailed,
+    answer_fault,
+    answer_store_error,
+    answer_store_failure,
+    answer_unknown,
+)
 from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, find_tracer
 
@@ -52,6 +58,7 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
         exception_handlers={
             HTTPException: answer_unknown,
             ReasoningStoreError: answer_store_error,
+            StoreFailed: answer_store_failure,
             Exception: answer_fault,
         },
     )

@@ -27,7 +27,7 @@ from reasoning_store.server.bodies import read_body
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
-from reasoning_store.server.problems import problem, problem_body
+from reasoning_store.server.problems import StoreFailed, problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import find_named
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
@@ -105,9 +105,9 @@ class Gateway:
                 await begun
             elif exchange is not None and _is_stream(response):
                 await _to_thread(exchange.begin_stream)
-        except rs.ReasoningStoreError:
+        except rs.ReasoningStoreError as error:
             await response.aclose()
-            raise
+            raise StoreFailed(error) from error
         return await self.relay(path, response, exchange, rewriter)
 
     async def begin(
@@ -136,8 +136,10 @@ class Gateway:
                 stores=stores,
                 names_reply=path == "/v1/responses",
             )
-        except rs.ReasoningStoreError:
-            raise
+        except rs.ReasoningStoreError as error:
+            if session_id is not None and isinstance(error, rs.InvalidCall):
+                raise  # of the id that the client gave
+            raise StoreFailed(error) from error
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             # A body in no form of the protocol: the provider's to judge.
             if self._options.on_store_error == "fail":

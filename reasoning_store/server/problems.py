@@ -65,9 +65,20 @@ def problem_body(
     return {"error": {"message": message, "type": of_openai, "param": param, "code": code}}
 
 
-def store_problem(path: str, error: errors.ReasoningStoreError) -> Response:
+class StoreFailed(Exception):
+    """The store failed, and the chat must not go on without it."""
+
+    def __init__(self, error: errors.ReasoningStoreError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def store_problem(
+    path: str, error: errors.ReasoningStoreError, status: int | None = None
+) -> Response:
     """Return an error of the store as a response."""
-    status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 503)
+    if status is None:
+        status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 503)
     message = f"{error} ({error.hint})" if error.hint else str(error)
     return problem(path, status, message, code=_code(error))
 
@@ -90,6 +101,12 @@ async def answer_store_error(request: Request, error: Exception) -> Response:
     """Answer a request that the store refused."""
     assert isinstance(error, errors.ReasoningStoreError)
     return store_problem(request.url.path, error)
+
+
+async def answer_store_failure(request: Request, error: Exception) -> Response:
+    """Answer a chat that must not go on without the store."""
+    assert isinstance(error, StoreFailed)
+    return store_problem(request.url.path, error.error, 503)
 
 
 async def answer_fault(request: Request, error: Exception) -> Response:

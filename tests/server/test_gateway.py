@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -20,9 +18,9 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.server.options import ServerOptions
-from tests import programs
 from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
+from tests.server.served import Served
 from tests.server.serving import serving
 
 Loop = Callable[..., str]
@@ -87,53 +85,9 @@ def test_a_loop_of_twenty_steps_passes_and_is_stored(
     assert len(history) == 1 + 2 * STEPS + 1
 
 
-class Served:
-    """The command ``serve`` in a process of its own, on the same port each time."""
-
-    def __init__(self, folder: Path, upstream: str) -> None:
-        self._words = ["serve", "--upstream", f"{upstream}/v1", "--provider", "deepseek"]
-        self._folder = folder
-        self.port = 0
-        self.start()
-
-    def start(self) -> None:
-        ready, ours = os.pipe()
-        code = (
-            "import sys; from reasoning_store.cli import main;"
-            f"sys.stdout = open({ours}, 'w'); main()"
-        )
-        words = [
-            *self._words,
-            "--port",
-            str(self.port),
-            "--db",
-            f"{self._folder}/chat.db",
-            "--json",
-        ]
-        self.process = programs.start(
-            [sys.executable, "-c", code, *words],
-            cwd=self._folder,
-            env={**os.environ, "REASONING_STORE_CONFIG": ""},
-            pass_fds=[ours],
-        )
-        os.close(ours)
-        with open(ready) as output:
-            text = ""
-            for line in output:
-                text += line
-                if line == "}\n":
-                    break
-        self.address = json.loads(text)["data"]["url"]
-        self.port = int(self.address.rpartition(":")[2])
-
-    def end(self, number: int) -> int:
-        os.kill(self.process.pid, number)
-        return self.process.wait(60)
-
-
 def test_a_loop_goes_on_after_the_gateway_was_killed(provider: Provider, tmp_path: Path) -> None:
     """Killed between two steps of twenty, and started again; then ended by a signal."""
-    served = Served(tmp_path, provider.address)
+    served = Served(tmp_path, f"{provider.address}/v1")
 
     class Restarting(httpx2.BaseTransport):
         def __init__(self) -> None:
@@ -166,7 +120,7 @@ def test_a_reply_under_way_is_stored_when_the_gateway_stops(
     """As interrupted; the client's stream breaks off."""
     hold = threading.Event()
     provider.script = lambda asked: replace(weather(asked), pieces=8, hold_after=6, until=hold)
-    served = Served(tmp_path, provider.address)
+    served = Served(tmp_path, f"{provider.address}/v1")
     body = {"model": "deepseek-chat", "messages": [WEATHER], "stream": True}
     with httpx2.stream("POST", f"{served.address}/v1/chat/completions", json=body) as response:
         events = response.iter_bytes()
