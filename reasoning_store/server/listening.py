@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -17,6 +18,7 @@ def listen(
     app: Starlette, options: ServerOptions, *, on_ready: Callable[[str], None] | None = None
 ) -> None:
     """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it answers."""
+    raise_file_limit()
     bound = bind(options.host, options.port)
     address = address_of(bound, options.host)
     server = _Server(
@@ -36,6 +38,15 @@ def listen(
         server.run(sockets=[bound])
     finally:
         bound.close()
+
+
+def raise_file_limit() -> None:
+    """Allow this process all the files that it may open: a stream has two, its ends."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class _Server(uvicorn.Server):
