@@ -49,6 +49,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
 
 
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each module, let the collector pass over what is left: nearly all of it stays."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many tests would have run on Citus too, where there is none."""
     stats = terminalreporter.stats
@@ -72,12 +79,10 @@ def signals_for_programs() -> None:
 
 
 @pytest.fixture
-def own_garbage() -> Iterator[None]:
+def own_garbage() -> None:
     """Let the collector look only at what the test makes: all else is old, and much."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """Databases of a PostgreSQL server: new ones, and empty ones with the schema that are lent.
 
-A lent database is emptied when it comes back and lent again: that costs the server a third of
-making one. One whose schema, settings or statistics were changed is dropped instead.
+A lent database is emptied when it comes back and lent again: that costs the server a tenth of
+making one. One that has grown, or whose schema, settings or statistics were changed, is dropped.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ _SCHEMA = " UNION ALL ".join(
     ]
 )
 _TABLES = (
-    "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
+    "SELECT quote_ident(tablename) FROM pg_tables"
     " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
 )
+_PAGES = "SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE oid >= 16384 AND relkind = 'r'"
+_GROWN = 4 * 1024 * 1024
+"""Bytes of tables from which a new database is cheaper than an emptied one."""
 _OTHERS = (
     "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -62,7 +65,10 @@ class Databases:
         self.template = str(template.database)
         with _connected(template) as connection:
             self._schema = _schema_of(connection)
-            self._tables = connection.exec_driver_sql(_TABLES).scalar_one()
+            tables = connection.exec_driver_sql(_TABLES).scalars().all()
+        # Rows are deleted, since TRUNCATE makes fifty new files; no trigger asks for an order.
+        deletions = "; ".join(f"DELETE FROM {table}" for table in tables)
+        self._empty = f"SET session_replication_role = replica; {deletions}"
 
     def create(self, template: str = "template0", encoding: str = "UTF8") -> URL:
         """Make a database; it goes when the tests end."""
@@ -92,7 +98,9 @@ class Databases:
             connection.exec_driver_sql(_OTHERS)
             if _schema_of(connection) != self._schema:
                 return False
-            connection.exec_driver_sql(f"TRUNCATE {self._tables}")
+            if connection.exec_driver_sql(_PAGES).scalar_one() > _GROWN:
+                return False
+            connection.exec_driver_sql(self._empty)
         return True
 
     def _drop(self, name: str) -> None:
