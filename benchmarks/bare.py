@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,6 +87,71 @@ def load(
         (head, text, None if data is None else next(decoded), thoughts.get(position, ()))
         for head, (position, text, data) in zip(heads, bodies, strict=True)
     ]
+
+
+@dataclass(slots=True)
+class _Text:
+    text: str | None
+    provider_metadata: None = None
+
+
+@dataclass(slots=True)
+class _Thought:
+    thought: str
+    source_field: str
+    data: str | None
+    provider_metadata: None = None
+
+
+@dataclass(slots=True)
+class _Message:
+    role: str
+    blocks: tuple[_Text | _Thought, ...]
+    status: str
+    origin: int | None
+    usage: Any
+    finish_reason: str | None
+    metadata: Any
+
+
+@dataclass(slots=True)
+class _Counts:
+    visible: int
+    thinking: tuple[int, ...]
+    exactness: int
+
+
+@dataclass(slots=True)
+class _Stored:
+    id: str
+    position: int
+    message: _Message
+    counts: _Counts
+    created_at: int
+    digest: bytes
+
+
+def load_objects(
+    execute: Execute, first: int, last: int, *, thinking: bool = True
+) -> list[_Stored]:
+    """Return the messages of a range as a library gives them: objects, of plain classes."""
+    out: list[_Stored] = []
+    for head, text, value, thoughts in load(execute, first, last, thinking=thinking):
+        position, id, role, status, at, origin, visible, exactness, _, digest = head
+        blocks: list[_Text | _Thought] = [_Thought(row[4], row[3], row[5]) for row in thoughts]
+        about = value or {}
+        message = _Message(
+            role,
+            (*blocks, _Text(text)),
+            status,
+            origin,
+            about.get("usage"),
+            about.get("finishReason"),
+            about.get("metadata"),
+        )
+        counts = _Counts(visible, tuple([row[2] for row in thoughts]), exactness)
+        out.append(_Stored(id, position, message, counts, at, digest))
+    return out
 
 
 def _decoded(bodies: Iterable[Any]) -> tuple[list[Any], Iterator[Any]]:

@@ -97,12 +97,14 @@ def writers(setting: Setting) -> Iterator[Sample]:
             yield sample
 
 
-def load(*, thinking: bool) -> Prepare:
+def load(*, thinking: bool, objects: bool = False) -> Prepare:
+    read = bare.load_objects if objects else bare.load
+
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
         with closing(bare.connect(filled(setting))) as connection:
             yield timed_clean(
-                setting, lambda: bare.load(connection.execute, 1, setting.size, thinking=thinking)
+                setting, lambda: read(connection.execute, 1, setting.size, thinking=thinking)
             )
 
     return prepare

@@ -85,24 +85,30 @@ def _bounded(workload: Workload, bound: Bound, there: Mapping[str, list[float]])
     ratio = figures.ratio(there["ours"], there[name])
     found = {**row, "against": name, "best": bound.against == BEST, **_spread(ratio)}
     verdict = figures.verdict(ratio, bound.at_most)
-    floor = _against(workload.contenders, Bound(0, FLOOR), there)
-    if bound.against != FLOOR and floor is not None:
-        bare = figures.ratio(there[floor], there[name])
+    bare = _bare(workload.contenders)
+    if bare is not None and bare in there and bare != name:
+        theirs = figures.ratio(there[bare], there[name])
         verdict = figures.beside_the_floor(
-            verdict, bare, bound.at_most, _near_the_floor(workload, there, floor)
+            verdict, theirs, bound.at_most, _near_the_floor(workload, there, bare)
         )
-        found["floor"] = bare.median
+        found["floor"] = theirs.median
     return {**found, "verdict": verdict}
 
 
+def _bare(contenders: Iterable[Contender]) -> str | None:
+    """Return the bare program that does what ours has to: it makes objects, where there is one."""
+    named = {one.kind: one.name for one in contenders}
+    return named.get("objects", named.get("floor"))
+
+
 def _near_the_floor(
-    workload: Workload, there: Mapping[str, list[float]], floor: str
+    workload: Workload, there: Mapping[str, list[float]], bare: str
 ) -> Verdict | None:
-    """Return whether ours is as near to the floor as is promised, if anything is."""
-    promised = next((bound.at_most for bound in workload.bounds if bound.against == FLOOR), None)
+    """Return whether ours is as near to the bare program as is promised, if anything is."""
+    promised = next((bound.at_most for bound in workload.bounds if bound.against == bare), None)
     if promised is None:
         return None
-    return figures.verdict(figures.ratio(there["ours"], there[floor]), promised)
+    return figures.verdict(figures.ratio(there["ours"], there[bare]), promised)
 
 
 def _against(
@@ -129,7 +135,7 @@ def _growth(workload: Workload, measured: Figures) -> dict[str, Any] | None:
             if one.kind == kind and (values := by_name.get(one.name))
         }
 
-    mine, floor = spreads("ours"), spreads("floor")
+    mine, floor = spreads("ours"), spreads("objects") or spreads("floor")
     row = {
         "promised": workload.growth,
         "exponent": figures.exponent(figures.quickest(mine)),

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 Sample: TypeAlias = Callable[[], float]
 """One go at the work; returns what one unit of it cost."""
-Kind: TypeAlias = Literal["ours", "floor", "rival", "other"]
+Kind: TypeAlias = Literal["ours", "floor", "objects", "rival", "other"]
 Unit: TypeAlias = Literal["seconds", "bytes"]
 Growth: TypeAlias = Literal["linear", "flat"]
 
@@ -70,7 +70,7 @@ class Bound:
     """``floor``, ``best rival``, a contender's name, or ``class`` (``at_most`` in the unit)."""
 
 
-FLOOR, BEST, CLASS = "floor", "best rival", "class"
+FLOOR, OBJECTS, BEST, CLASS = "floor", "floor, as objects", "best rival", "class"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

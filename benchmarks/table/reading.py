@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks import floors, ours, rivals, searching
 from benchmarks.table import who
-from benchmarks.workload import BEST, CLASS, FLOOR, Bound, Workload
+from benchmarks.workload import BEST, CLASS, FLOOR, OBJECTS, Bound, Workload
 
 RECOUNTING = "counting again"
 _LENGTHS = (10, 1_000, 10_000, 100_000)
@@ -59,10 +59,11 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
-        bounds=(Bound(1.5, FLOOR), Bound(0.9, BEST)),
+        bounds=(Bound(1.5, FLOOR), Bound(1.2, OBJECTS), Bound(0.9, BEST)),
         contenders=(
             who.ours(ours.history),
             who.floor(floors.load(thinking=True)),
+            who.objects(floors.load(thinking=True, objects=True)),
             *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),
@@ -74,10 +75,11 @@ WORKLOADS: tuple[Workload, ...] = (
         sizes=_LENGTHS,
         judged=_JUDGED,
         growth="linear",
-        bounds=(Bound(1.5, FLOOR), Bound(0.5, BEST)),
+        bounds=(Bound(1.5, FLOOR), Bound(1.2, OBJECTS), Bound(0.5, BEST)),
         contenders=(
             who.ours(ours.history_stripped),
             who.floor(floors.load(thinking=False)),
+            who.objects(floors.load(thinking=False, objects=True)),
             *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from benchmarks.workload import Contender, Prepare
+from benchmarks.workload import OBJECTS, Contender, Prepare
 
 
 def ours(prepare: Prepare) -> Contender:
@@ -14,6 +14,11 @@ def ours(prepare: Prepare) -> Contender:
 
 def floor(prepare: Prepare, only_at: int | None = None) -> Contender:
     return Contender("floor", "floor", prepare, only_at)
+
+
+def objects(prepare: Prepare, only_at: int | None = None) -> Contender:
+    """Return the floor that makes an object of each message, where ours has to."""
+    return Contender(OBJECTS, "objects", prepare, only_at)
 
 
 def other(name: str, prepare: Prepare, only_at: int | None = None) -> Contender:

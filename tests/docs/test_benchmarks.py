@@ -39,7 +39,7 @@ from benchmarks.figures import Spread
 from benchmarks.running import Storage, run
 from benchmarks.table import WORKLOADS
 from benchmarks.table.reading import RECOUNTING
-from benchmarks.workload import CLASS, FLOOR, Bound, Contender, Sample, Setting, Workload
+from benchmarks.workload import CLASS, FLOOR, OBJECTS, Bound, Contender, Sample, Setting, Workload
 from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 from tests.properties import each
@@ -134,7 +134,7 @@ def test_flat_is_flat_whatever_the_floor_does() -> None:
 def workload(
     *prepared: tuple[str, Any], bounds: tuple[Bound, ...] = (), sizes: tuple[int, ...] = (10, 100)
 ) -> Workload:
-    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor"}
+    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor", OBJECTS: "objects"}
     return Workload(
         name="made-up",
         title="a made-up work",
@@ -233,6 +233,17 @@ def test_a_miss_is_the_floors_where_the_bare_driver_misses_it_too(
 
     assert row["ratios"][1]["verdict"] == verdict
     assert ("the floor 0.70" in report.terminal(report.lines([row]))) == (verdict == "floor")
+
+
+@pytest.mark.parametrize(("ours", "verdict"), [(1.7, "floor"), (2.5, "red")])
+def test_a_miss_of_the_floor_is_excused_where_its_objects_miss_it_too(
+    ours: float, verdict: str
+) -> None:
+    """And where ours is as near to them as is promised."""
+    bounds = (Bound(1.2, OBJECTS), Bound(1.5, FLOOR))
+    row = made_up(*bounds, ours=ours, floor=1.0, **{OBJECTS: 1.6})
+
+    assert row["ratios"][1]["verdict"] == verdict
 
 
 def test_a_floor_that_is_too_wide_to_judge_excuses_no_miss() -> None:
@@ -517,6 +528,27 @@ def test_the_floor_without_thinking_reads_the_rows_that_ours_reads(conversation:
         rows = bare.load(connection.execute, 1, 12, thinking=False)
 
     assert of_floor(rows) == [texts(one.message) for one in mine]
+
+
+@pytest.mark.parametrize("thinking", [True, False])
+def test_the_objects_of_the_floor_are_the_messages_of_ours(
+    conversation: Path, thinking: bool
+) -> None:
+    """The same texts and the same counts."""
+    with Ledger.open(f"sqlite:///{conversation}") as ledger:
+        row = ledger.sessions.get("", SESSION)
+        mine = ledger.history.read(row.key, row.current_branch, thinking=thinking)
+    with closing(bare.connect(conversation)) as connection:
+        made = bare.load_objects(connection.execute, 1, 12, thinking=thinking)
+
+    assert [
+        [getattr(block, "thought", None) or block.text for block in one.message.blocks]
+        for one in made
+    ] == [
+        [getattr(block, "thought", None) or block.text for block in one.message.blocks]
+        for one in mine
+    ]
+    assert [one.counts.visible for one in made] == [one.counts.visible for one in mine]
 
 
 @pytest.mark.parametrize("thinking", [True, False])
