@@ -125,7 +125,7 @@ $(VENV)/installed-dev: $(VENV)/made pyproject.toml
 $(BENCH)/installed: $(BENCH)/made pyproject.toml benchmarks/rivals.txt
 	@echo 'installing reasoning-store and the rivals into $(BENCH) ...'
 	@$(BENCH)/bin/python -m pip --disable-pip-version-check install --quiet \
-	  --editable '.[postgres]' --requirement benchmarks/rivals.txt
+	  --editable '.[postgres,server]' --requirement benchmarks/rivals.txt
 	@touch $@
 
 $(SUITES)/installed: $(SUITES)/made pyproject.toml tests/suites/requirements.txt

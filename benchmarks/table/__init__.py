@@ -7,7 +7,7 @@ this order.
 
 from __future__ import annotations
 
-from benchmarks.table import on_postgres, reading, rest, streams, writing
+from benchmarks.table import on_postgres, reading, rest, serving, streams, writing
 from benchmarks.workload import Workload
 
 WORKLOADS: tuple[Workload, ...] = (
@@ -15,5 +15,6 @@ WORKLOADS: tuple[Workload, ...] = (
     *writing.WORKLOADS,
     *reading.WORKLOADS,
     *rest.WORKLOADS,
+    *serving.WORKLOADS,
     *on_postgres.WORKLOADS,
 )
