@@ -136,10 +136,11 @@ def plain_url(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
-def recording_url(plain_url: str) -> str:
-    """An empty database with the schema, which records what Citus would be asked to do."""
-    clusters.record_calls(plain_url)
-    return plain_url
+def recording_url(create_database: Callable[..., URL], postgres_template: str) -> str:
+    """A new database with the schema, which records what Citus would be asked to do."""
+    url = create_database(postgres_template).render_as_string(hide_password=False)
+    clusters.record_calls(url)
+    return url
 
 
 @pytest.fixture(scope="session")

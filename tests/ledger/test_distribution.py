@@ -75,6 +75,7 @@ def statements() -> list[Any]:
     """Return every statement of the ledger, as SQLAlchemy has it."""
     for module in pkgutil.walk_packages(ledger.__path__, f"{ledger.__name__}."):
         importlib.import_module(module.name)
+    gc.unfreeze()  # the collector names no object that it passes over
     return [one._statement for one in gc.get_objects() if isinstance(one, Statement)]
 
 
