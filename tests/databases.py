@@ -67,7 +67,7 @@ class Databases:
             self._schema = _schema_of(connection)
             tables = connection.exec_driver_sql(_TABLES).scalars().all()
         # Rows are deleted, since TRUNCATE makes fifty new files; no trigger asks for an order.
-        deletions = "; ".join(f"DELETE FROM {table}" for table in tables)
+        deletions = "; ".join(map("DELETE FROM {}".format, tables))
         self._empty = f"SET session_replication_role = replica; {deletions}"
 
     def create(self, template: str = "template0", encoding: str = "UTF8") -> URL:
