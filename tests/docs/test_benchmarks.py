@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -541,12 +541,11 @@ def test_the_objects_of_the_floor_are_the_messages_of_ours(
     with closing(bare.connect(conversation)) as connection:
         made = bare.load_objects(connection.execute, 1, 12, thinking=thinking)
 
-    assert [
-        [getattr(block, "thought", None) or block.text for block in one.message.blocks]
-        for one in made
-    ] == [
-        [getattr(block, "thought", None) or block.text for block in one.message.blocks]
-        for one in mine
+    def texts_of(blocks: Iterable[Any]) -> list[str]:
+        return [getattr(one, "thought", None) or one.text for one in blocks]
+
+    assert [texts_of(one.message.blocks) for one in made] == [
+        texts_of(one.message.blocks) for one in mine
     ]
     assert [one.counts.visible for one in made] == [one.counts.visible for one in mine]
 
