@@ -66,7 +66,7 @@ MOST_CHARS = 64 * 1024
 
 _LETTER = r"A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
 _SIGN = r"!-&(-/:-@\[-`{-~\u3001\u3002\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
-_SAFE_PLACE = re.compile(
+_SAFE_PLACE = (
     r"(?<=\S)(?= )"
     r"|(?<=[\r\n])(?=[^\s/])"
     rf"|(?<=[0-9])(?=[{_LETTER}{_SIGN}])"
@@ -203,8 +203,9 @@ def pieces(
     ``whole``. No character is looked at twice.
     """
     start = 0
+    safe_place = re.compile(_SAFE_PLACE)
     while len(text) - start > whole:
-        place = _SAFE_PLACE.search(text, start + whole, start + most)
+        place = safe_place.search(text, start + whole, start + most)
         if place is not None:
             end, hard = place.start(), False
         elif len(text) - start > most:

@@ -48,19 +48,18 @@ _CHEAPER_SCRIPTS: Mapping[str, tuple[tuple[int, int, int], ...]] = {
 }
 
 _HALF_A_TOKEN = frozenset("abcdefghilmnoprstuy ")
-_LONE_SPACE = re.compile(r" (?=[0-9\x80-\U0010ffff])")
-_RUN_OF_SPACES = re.compile(" {3,64}")
+_LONE_SPACE = r" (?=[0-9\x80-\U0010ffff])"
 _FOR_THE_ENDS = 8
 
 
 def estimate(text: str, encoding: str) -> int:
     """Return at least as many tokens as ``text`` has in ``encoding``, from its characters alone."""
-    shorter = _RUN_OF_SPACES.sub("  ", text)
+    shorter = re.sub(" {3,64}", "  ", text)
     scripts = _CHEAPER_SCRIPTS[encoding]
     quarters = sum(
         _price(char, scripts) * times for char, times in collections.Counter(shorter).items()
     )
-    quarters += 2 * sum(1 for _ in _LONE_SPACE.finditer(shorter)) + _FOR_THE_ENDS
+    quarters += 2 * sum(1 for _ in re.finditer(_LONE_SPACE, shorter)) + _FOR_THE_ENDS
     return min(-(-quarters // 4), len(text.encode()))
 
 

@@ -124,15 +124,16 @@ _BY_TEXT = {
 _RETRIED = ("40001", "40P01")
 _LOST = ("", "080", "08P", "57P")
 """How the codes begin that a server, or a pooler in its place, sends as it goes away; "": none."""
-_REFUSED = re.compile(
+# The patterns are compiled where an error is read, and not in every command.
+_REFUSED = (
     "authentication failed|does not exist|pg_hba.conf|no password supplied|not permitted to log in"
-    "|permission denied|could not translate host name|invalid|certificate",
+    "|permission denied|could not translate host name|invalid|certificate"
 )
 """A server's refusals of a URL that no second try can change; they have no code."""
 _OF_SHARD = (
-    ("XX000", re.compile(r'"(?:pk|uq)_\w+_\d+"'), "23505"),
-    ("XX000", re.compile(r'"fk_\w+_\d+"'), "23503"),
-    ("58030", re.compile("^failed to complete COPY on "), "08006"),
+    ("XX000", r'"(?:pk|uq)_\w+_\d+"', "23505"),
+    ("XX000", r'"fk_\w+_\d+"', "23503"),
+    ("58030", "^failed to complete COPY on ", "08006"),
 )
 """Inside a transaction Citus copies rows into a shard, and passes on the text of an error, not its
 code: the code that it replaces, what its text has, and the code that the shard gave."""
@@ -149,7 +150,7 @@ def error_code(error: BaseException) -> str:
         return f"{name}_{kind}"
     text = str(origin).partition("\n")[0]
     return next(
-        (own for given, of, own in _OF_SHARD if name == given and of.search(text)), str(name)
+        (own for given, of, own in _OF_SHARD if name == given and re.search(of, text)), str(name)
     )
 
 
@@ -168,7 +169,7 @@ def is_lost(error: BaseException) -> bool:
 
 def unreachable_error(error: BaseException) -> ReasoningStoreError:
     """Return the error of ours for a server to which there is no connection."""
-    if _REFUSED.search(str(error)):
+    if re.search(_REFUSED, str(error)):
         return InvalidCall(
             "no connection: the server refuses the role or the database",
             hint="check the host, the role, the password and the name in the URL",
