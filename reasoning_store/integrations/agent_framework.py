@@ -7,7 +7,6 @@ agent = Agent(client=..., context_providers=[StoredHistoryProvider(store)])
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -142,13 +141,8 @@ def _read_content(content: Mapping[str, Any], api: str | None) -> rs.Block:
                 is_hidden=not thought,
             )
         case "function_call":
-            given = content.get("arguments")
-            return rs.ToolCallBlock(
-                id=content.get("call_id") or "",
-                name=content.get("name") or "",
-                parameters=_parsed(given) if isinstance(given, str) else given,
-                arguments=given if isinstance(given, str) else None,
-            )
+            called = content.get("call_id")
+            return foreign_forms.read_call(called, content.get("name"), content.get("arguments"))
         case "function_result":
             return rs.ToolResponseBlock(
                 call_id=content.get("call_id") or "",
@@ -156,13 +150,6 @@ def _read_content(content: Mapping[str, Any], api: str | None) -> rs.Block:
                 is_error=bool(content.get("exception")),
             )
     return rs.RawBlock(data=dict(content))
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _write_block(block: rs.Block) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import reasoning_store as rs
+from reasoning_store.wire.tools import parse_arguments
 
 Path: TypeAlias = tuple[str | int, ...]
 IsThought: TypeAlias = Callable[[Path, Any], bool]
@@ -35,6 +36,20 @@ _THOUGHTS: Final = "thoughtForms"
 _SHORTEST: Final = 12
 """Shorter values outside of thoughts stay in the form: they may be equal by accident."""
 _ABSENT: Final = object()
+
+
+def read_call(
+    id: Any, name: Any, given: Any, about: Mapping[str, Any] | None = None
+) -> rs.ToolCallBlock:
+    """Return a call whose arguments are ``given`` as a text or as their value."""
+    text = given if isinstance(given, str) else None
+    return rs.ToolCallBlock(
+        id=str(id or ""),
+        name=str(name or ""),
+        parameters=given if text is None else parse_arguments(text),
+        arguments=text,
+        provider_metadata=dict(about) if about else None,
+    )
 
 
 def with_form(message: rs.Message, name: str, form: Any, is_thought: IsThought) -> rs.Message:

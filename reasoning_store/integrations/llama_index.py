@@ -328,7 +328,7 @@ def _read_block(block: Mapping[str, Any]) -> rs.Block:
             )
         case "tool_call":
             given = block.get("tool_kwargs")
-            return _call(block.get("tool_call_id"), block.get("tool_name"), given)
+            return foreign_forms.read_call(block.get("tool_call_id"), block.get("tool_name"), given)
     return rs.RawBlock(data=dict(block))
 
 
@@ -336,26 +336,11 @@ def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _call(called: Any, name: Any, given: Any) -> rs.ToolCallBlock:
-    parsed = given
-    if isinstance(given, str):
-        try:
-            parsed = json.loads(given)
-        except ValueError:
-            parsed = None
-    return rs.ToolCallBlock(
-        id=str(called or ""),
-        name=str(name or ""),
-        parameters=parsed,
-        arguments=given if isinstance(given, str) else None,
-    )
-
-
 def _calls(about: Mapping[str, Any]) -> list[rs.ToolCallBlock]:
     """Return the calls that a reply has in the form of Chat Completions."""
     listed = about.get("tool_calls")
     return [
-        _call(call.get("id"), function.get("name"), function.get("arguments"))
+        foreign_forms.read_call(call.get("id"), function.get("name"), function.get("arguments"))
         for call in (listed if isinstance(listed, list) else ())
         if isinstance(call, Mapping) and isinstance(function := call.get("function"), Mapping)
     ]

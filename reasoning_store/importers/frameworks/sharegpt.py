@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from reasoning_store.importers.source_messages import (
 )
 from reasoning_store.importers.values import Conversation
 from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.tools import parse_arguments
 
 FORMAT: Final = "sharegpt"
 _ROLES: Final[Mapping[str, str]] = {
@@ -78,10 +78,7 @@ def _add_plain(role: Any, text: str, placed: SourceMessage, reader: HistoryReade
 
 def _call(text: str) -> Part:
     """Return a call that is written as JSON; of another text, a call of no name."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
+    found = parse_arguments(text)
     if not isinstance(found, dict):
         return call_part(None, None, {"text": text})
     return call_part(None, text_field(found, "name"), found.get("arguments", {}))

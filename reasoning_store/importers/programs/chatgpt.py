@@ -11,7 +11,6 @@ prompt. Marks of citations stay in the text.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +36,7 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
+from reasoning_store.wire.tools import parse_arguments
 
 
 def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
@@ -199,10 +199,7 @@ def _thought(one: Any) -> str:
 
 def _arguments(text: str) -> Any:
     """Return the arguments of a call: an object, or the text of one that is none."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
+    found = parse_arguments(text)
     return found if isinstance(found, dict) else {"text": text}
 
 

@@ -7,7 +7,6 @@ between ``:::thinking`` and ``:::``.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -33,6 +32,7 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
+from reasoning_store.wire.tools import parse_arguments
 
 _THOUGHT: Final = re.compile(r"\s*:::thinking\n(.*?)\n?:::\n*", re.DOTALL)
 _NO_MODEL: Final = "it is an error and no reply of a model"
@@ -141,10 +141,7 @@ def _text(part: Mapping[str, Any], name: str) -> str:
 
 
 def _arguments(value: Any) -> Any:
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        found = value
+    found = parse_arguments(value) if isinstance(value, str) else value
     return found if isinstance(found, dict) else {"text": value} if value else {}
 
 

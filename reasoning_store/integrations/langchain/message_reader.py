@@ -7,7 +7,6 @@ of its own.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,6 +15,7 @@ from langchain_core.messages import BaseMessage
 
 import reasoning_store as rs
 from reasoning_store.importers import content_parts
+from reasoning_store.integrations import foreign_forms
 
 RESPONSES: Final = "openai.responses"
 SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
@@ -254,19 +254,7 @@ def _call(part: Mapping[str, Any]) -> rs.Block | None:
     given = next((part[key] for key in ("input", "args", "arguments") if key in part), None)
     if not isinstance(called, str) or not isinstance(part.get("name"), str):
         return None
-    return rs.ToolCallBlock(
-        id=called,
-        name=part["name"],
-        parameters=_parsed(given) if isinstance(given, str) else given,
-        arguments=given if isinstance(given, str) else None,
-    )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+    return foreign_forms.read_call(called, part["name"], given)
 
 
 def _extra(part: Mapping[str, Any], name: str) -> str | None:

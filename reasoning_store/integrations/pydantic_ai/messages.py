@@ -217,23 +217,11 @@ def _longer(block: rs.Block, part: Part) -> rs.Block:
 
 
 def _call(part: Part) -> rs.ToolCallBlock:
-    given, details = part.get("args"), part.get("provider_details") or {}
+    details = part.get("provider_details") or {}
     about = {"item_id": part["id"]} if part.get("id") else {}
     if isinstance(seal := details.get("thought_signature"), str):
         about["thoughtSignature"] = seal
-    parameters = given
-    if isinstance(given, str):
-        try:
-            parameters = json.loads(given)
-        except ValueError:
-            parameters = None
-    return rs.ToolCallBlock(
-        id=part["tool_call_id"],
-        name=part["tool_name"],
-        parameters=parameters,
-        arguments=given if isinstance(given, str) else None,
-        provider_metadata=about or None,
-    )
+    return foreign_forms.read_call(part["tool_call_id"], part["tool_name"], part.get("args"), about)
 
 
 def _usage(usage: Part) -> rs.Usage | None:
