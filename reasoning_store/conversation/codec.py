@@ -93,18 +93,6 @@ _ALWAYS = frozenset({"thought"})
 """Written even at its default: a thinking block always has its thought."""
 
 
-def written(kind: type) -> list[tuple[str, str, Any]]:
-    """Return the fields of a kind of value: name, name in JSON, the default that JSON leaves out.
-
-    ``MISSING`` is the default of a field that is always written.
-    """
-    defaults = _DEFAULTS[kind]
-    return [
-        (name, json_name, MISSING if name in _ALWAYS else defaults.get(name, MISSING))
-        for name, json_name in _TO_JSON[kind].items()
-    ]
-
-
 def _to_json(value: Any) -> dict[str, Any]:
     kind = type(value)
     defaults = _DEFAULTS[kind]

@@ -248,7 +248,6 @@ class _Reader:
     def __init__(
         self, message: rs.Message, thoughts: Sequence[Any], withheld: Collection[int]
     ) -> None:
-        self._withheld = withheld
         self._thoughts = thoughts
         self._blocks: dict[tuple[Any, Any], rs.Block] = {}
         self._left_out: set[tuple[Any, Any]] = set()

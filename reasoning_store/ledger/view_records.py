@@ -114,14 +114,6 @@ ViewRow: TypeAlias = StoredRow | SummaryRow
 
 
 @dataclass(frozen=True, slots=True)
-class ViewRows:
-    """What stands in a view, in order, and what is in force in it."""
-
-    rows: list[ViewRow]
-    in_force: InForce
-
-
-@dataclass(frozen=True, slots=True)
 class RangeSnapshot:
     """What a range of messages was when its compaction was planned."""
 

@@ -43,7 +43,6 @@ from reasoning_store.ledger.view_records import (
     RangeSnapshot,
     SummaryRange,
     ViewRow,
-    ViewRows,
     ViewTotals,
 )
 
@@ -88,7 +87,7 @@ def view(
     at: int | None,
     *,
     thinking_from: int,
-) -> ViewRows:
+) -> list[ViewRow]:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
 
     Those before ``thinking_from`` are read without their thinking. Results that are cleared
@@ -111,7 +110,7 @@ def view(
         _clear(connection, key, found, in_force.cleared, rows)
     if summaries:
         rows = sorted([*rows, *summaries], key=_position)
-    return ViewRows(rows, in_force)
+    return rows
 
 
 def _clear(
@@ -378,7 +377,7 @@ class Views:
         at: int | None = None,
         *,
         thinking_from: int = 1,
-    ) -> ViewRows:
+    ) -> list[ViewRow]:
         """Return the messages that no summary stands for, and the summaries, in order.
 
         A summary stands where its range began. Messages inside a range are not read, nor is

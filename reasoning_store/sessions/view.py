@@ -96,7 +96,7 @@ class SessionView:
             ViewedMessage(row.message, row.counts, row.position, summary=True)
             if isinstance(row, SummaryRow)
             else ViewedMessage(row.message, row.counts, row.position, unread=row.headers or ())
-            for row in found.rows
+            for row in found
         ]
 
     def with_digests(

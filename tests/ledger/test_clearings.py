@@ -78,7 +78,7 @@ def conversation(ledger: Ledger, turns: int = 4) -> SessionRow:
 def results(ledger: Ledger, session: SessionRow, branch: int = 1, at: int | None = None) -> str:
     """What stands in a view for each result: its number, or "-" where it is cleared."""
     out = ""
-    for row in ledger.views.view(session.key, branch, at).rows:
+    for row in ledger.views.view(session.key, branch, at):
         for block in row.message.blocks:
             if isinstance(block, ToolResponseBlock):
                 out += "-" if block.result == PLACEHOLDER else block.result[-1]
@@ -117,7 +117,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     assert ledger.views.usage(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14
     )
-    cleared = ledger.views.view(session.key, 1).rows[2]
+    cleared = ledger.views.view(session.key, 1)[2]
     assert isinstance(cleared, StoredRow)
     assert cleared == replace(
         history[2],
@@ -145,7 +145,7 @@ def test_an_answer_that_is_as_short_stays_as_it_is(ledger: Ledger) -> None:
 
     blocks = [
         block
-        for row in ledger.views.view(session.key, 1).rows
+        for row in ledger.views.view(session.key, 1)
         if isinstance(row, StoredRow)
         for block in row.message.blocks
         if isinstance(block, ToolResponseBlock)

@@ -45,7 +45,7 @@ from reasoning_store.ledger.view_records import (
     Cleared,
     SummaryRange,
     SummaryRow,
-    ViewRows,
+    ViewRow,
 )
 from tests.properties import each, examples
 
@@ -68,9 +68,9 @@ def conversation(ledger: Ledger, turns: int) -> SessionRow:
     return session
 
 
-def shown(view: ViewRows) -> list[str | int]:
+def shown(view: list[ViewRow]) -> list[str | int]:
     """Positions of messages, texts of summaries."""
-    return [row.message.text if isinstance(row, SummaryRow) else row.position for row in view.rows]
+    return [row.message.text if isinstance(row, SummaryRow) else row.position for row in view]
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
@@ -98,9 +98,9 @@ def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
     assert ledger.views.compactions(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
-    assert [
-        one for one in ledger.views.view(session.key, 1).rows if isinstance(one, StoredRow)
-    ] == [one for one in history if not 3 <= one.position <= 6]
+    assert [one for one in ledger.views.view(session.key, 1) if isinstance(one, StoredRow)] == [
+        one for one in history if not 3 <= one.position <= 6
+    ]
 
 
 def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
@@ -111,7 +111,7 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     view = ledger.views.view(session.key, 1, thinking_from=100)
 
     assert shown(view) == ["S", 3, 4, 5, 6]
-    assert view.rows[1:] == ledger.history.read(session.key, 1, after=2, thinking=False)
+    assert view[1:] == ledger.history.read(session.key, 1, after=2, thinking=False)
 
 
 def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:
@@ -456,7 +456,7 @@ def test_any_summary_comes_back_exactly(ledger: Ledger, text: str) -> None:
     made = compact(ledger, session.key, 1, 1, 2, summary(text, exactness="estimated"))
 
     assert made.message == user(text)
-    assert ledger.views.view(session.key, 1).rows[0] == made
+    assert ledger.views.view(session.key, 1)[0] == made
 
 
 # A plan holds while its range is untouched
@@ -775,10 +775,9 @@ def check_line(
             if row.position in by_first
             or not any(one.first <= row.position <= one.last for one in ranges)
         ]
-        assert [
-            one.number if isinstance(one, (SummaryRow, Made)) else one for one in view.rows
-        ] == [one.number if isinstance(one, Made) else one for one in expected]
-        assert found.in_force == view.in_force
+        assert [one.number if isinstance(one, (SummaryRow, Made)) else one for one in view] == [
+            one.number if isinstance(one, Made) else one for one in expected
+        ]
         assert found.in_force.ranges == tuple(
             SummaryRange(one.number, one.first, one.last, one.tokens, one.exactness)
             for one in ranges

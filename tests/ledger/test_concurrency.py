@@ -83,7 +83,7 @@ def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
     branch = ledger.branches.fork(shared, 1, 7)
     compact(ledger, shared, branch, 1, 4, NewMessage(user(name), Counts()))
     (compaction,) = ledger.views.compactions(shared, branch)
-    assert ledger.views.view(shared, branch).rows[0] == compaction
+    assert ledger.views.view(shared, branch)[0] == compaction
     ledger.compactions.undo(shared, branch, 1)
 
     assert ledger.views.usage(shared, branch).lineage == ledger.views.usage(shared, branch).head
