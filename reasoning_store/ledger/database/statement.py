@@ -114,13 +114,14 @@ class Statement:
         Where the driver can, they are read while the server makes the next ones. So
         nothing else is run on the connection from the first row to the last.
         """
-        if not connection.get_execution_options().get(STREAMS):
-            with self.pages(connection, params, size) as pages:
-                yield chain.from_iterable(pages)
-            return
         cursor, text, given, options = self._bound(connection, params)
-        with closing(cursor.stream(text, given, size=size, **options)) as rows:
-            yield rows
+        if connection.get_execution_options().get(STREAMS):
+            with closing(cursor.stream(text, given, size=size, **options)) as rows:
+                yield rows
+            return
+        with closing(cursor):
+            cursor.execute(text, given, **options)
+            yield chain.from_iterable(iter(partial(cursor.fetchmany, size), []))
 
     def row(self, connection: Connection, params: Params) -> tuple[Any, ...] | None:
         """Run it and return its one row, or None."""
