@@ -355,6 +355,7 @@ def test_a_plan_that_has_changed_is_refused_and_the_summary_is_shown(
 
     assert refused.status_code == 409
     assert "My &lt;own&gt; words." in refused.text
+    assert "Nothing was changed" in refused.text
     assert [one.summary for one in session.compactions()] == ["Another one."]
 
 

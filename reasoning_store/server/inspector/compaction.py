@@ -59,11 +59,11 @@ def apply_plan(session: Session, question: Question, signature: str, summary: st
     if _signature(plan) != signature:
         raise Conflict(
             "the conversation has changed, and the plan has other steps now",
-            hint="go back, reload, and look at the new plan",
+            hint="look at the new plan",
         )
     text = summary.replace("\r\n", "\n").strip()
     if plan.to_summarize is not None and not text:
-        raise InvalidCall("the summary is empty", hint="go back and write one")
+        raise InvalidCall("the summary is empty", hint="write one")
     session.compact(plan, summary=text if plan.to_summarize is not None else None)
 
 

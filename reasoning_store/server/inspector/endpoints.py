@@ -161,7 +161,8 @@ class _Inspector:
             await run_in_threadpool(apply)
         except (Conflict, InvalidCall) as error:
             status = 409 if isinstance(error, Conflict) else 400
-            return _error_page(request, error, status, summary)
+            page = f"{question.saved_address()}#shorter"
+            return _error_page(request, error, status, written=summary, back=page)
         return RedirectResponse(f"{question.saved_address()}#shorter", 303, headers=HEADERS)
 
     async def undo(self, request: Request) -> Response:
@@ -233,12 +234,13 @@ _FORM_ERRORS: Final = {
 
 
 def _error_page(
-    request: Request, error: ReasoningStoreError, status: int, written: str = ""
+    request: Request, error: ReasoningStoreError, status: int, *, written: str = "", back: str = ""
 ) -> Response:
     """Return the page of an error, with the text that a person has written."""
     if request.url.path.endswith((".json", "/live")):
         return JSONResponse({"error": str(error)}, status, headers=HEADERS)
-    return render_page(request, "error.html", {"error": error, "written": written}, status)
+    values = {"error": error, "is_page": request.method != "POST", "written": written, "back": back}
+    return render_page(request, "error.html", values, status)
 
 
 async def _send_static(request: Request) -> Response:

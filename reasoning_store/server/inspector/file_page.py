@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -63,6 +64,7 @@ def file_page(
         style=Markup(css),  # our own file
         style_digest=base64.b64encode(hashlib.sha256(css.encode()).digest()).decode(),
         session=session,
+        id_word=shlex.quote(session.id),
         question=question,
         head=session.head(),
         conversation=replace(
