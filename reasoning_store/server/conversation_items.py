@@ -30,6 +30,20 @@ class StoredItem(NamedTuple):
 
 def read_items(given: Sequence[Mapping[str, Any]]) -> list[rs.Message]:
     """Return items of a client as messages to be stored."""
+    for at, item in enumerate(given):
+        if not isinstance(item.get("type", "message"), str):
+            raise rs.InvalidCall(f"items[{at}].type: a string")
+        if not isinstance(item.get("id"), str | None):
+            raise rs.InvalidCall(f"items[{at}].id: a string")
+    try:
+        return _read(given)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        if isinstance(error, rs.ReasoningStoreError):
+            raise
+        raise rs.InvalidCall("items: one has a part in no form of the API") from None
+
+
+def _read(given: Sequence[Mapping[str, Any]]) -> list[rs.Message]:
     items = [_with_defaults(item) for item in given]
     groups = {one.first: one.last for one in FORM.read(items)}
     messages: list[rs.Message] = []
@@ -105,7 +119,7 @@ def _long_form(item: Mapping[str, Any]) -> dict[str, Any]:
     elif long["type"] == "reasoning":
         long.setdefault("summary", [])
         return long
-    return {"status": "completed", **long}
+    return {**long, "status": long.get("status") or "completed"}
 
 
 def _prefix(item: Mapping[str, Any]) -> str:

@@ -73,7 +73,7 @@ def _as_conversation(session: rs.Session) -> dict[str, Any]:
 
 
 def _checked_metadata(body: Mapping[str, Any]) -> dict[str, str]:
-    metadata = body.get("metadata") or {}
+    metadata = {} if body.get("metadata") is None else body["metadata"]
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise rs.InvalidCall("metadata: an object of strings", hint="at most 16 keys")
     if len(metadata) > 16 or any(len(k) > 64 or len(v) > 512 for k, v in metadata.items()):
@@ -82,7 +82,7 @@ def _checked_metadata(body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _checked_items(body: Mapping[str, Any]) -> list[rs.Message]:
-    items = body.get("items") or []
+    items = [] if body.get("items") is None else body["items"]
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise rs.InvalidCall("items: a list of objects")
     if len(items) > _MOST_ITEMS:

@@ -176,6 +176,9 @@ class Gateway:
     async def pass_on(self, request: Request, content: bytes = b"") -> Response:
         """Pass a request on that carries no conversation of ours."""
         path, _ = self._split_path(request)
+        if not {".", ".."}.isdisjoint(path.split("/")):
+            # Another route of the provider, which the client is not given.
+            return problem(path, 404, "a name in the path is . or ..", code="unknown_url")
         try:
             response = await self._send(request, path, content)
             return await self.relay(path, response, None, None)
@@ -231,7 +234,7 @@ class Gateway:
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
         """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""
-        before, _, below = request.url.path.partition("/v1/")
+        before, _, below = str(request.scope["path"]).partition("/v1/")
         named = before.strip("/") or request.headers.get(MODE_HEADER) or self._options.mode
         return f"/v1/{below}", next((mode for mode in MODES if mode == named), None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx2
 from starlette.datastructures import Headers
@@ -18,6 +18,7 @@ MODE_HEADER: Final = "X-Reasoning-Mode"
 NO_ROUTE: Final = frozenset({404, 405, 501})
 """The statuses of a provider that has no such route."""
 _CONNECT: Final = 10.0
+_IN_A_PATH: Final = "/:@!$&'()*+,;=~"
 _VERSION: Final = re.compile(r"/v\d+\w*$")
 _HOP: Final = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
@@ -56,7 +57,7 @@ class Upstream:
         key_is_token: bool = False,
     ) -> httpx2.Response:
         """Send a request; the body of its response is not yet read."""
-        url = self._address(path) + (f"?{query}" if query else "")
+        url = self._address(quote(path, safe=_IN_A_PATH)) + (f"?{query}" if query else "")
         given = self._headers(path, headers.items(), key_is_token=key_is_token)
         request = self._client.build_request(method, url, headers=given, content=content)
         return await self._client.send(request, stream=True)

@@ -84,11 +84,13 @@ def test_items_come_back_as_they_were_given(client: openai.OpenAI, store: rs.Sto
 def test_a_conversation_is_changed_and_deleted(client: openai.OpenAI) -> None:
     """What is not there is a 404 of OpenAI's."""
     made = client.conversations.create()
-    added = client.conversations.items.create(made.id, items=ITEMS[:1])
+    item: Any = {**ITEMS[0], "status": None}
+    added = client.conversations.items.create(made.id, items=[item])
     changed = client.conversations.update(made.id, metadata={"topic": "new"})
     popped = client.conversations.items.delete(added.data[0].id or "", conversation_id=made.id)
 
     assert changed.metadata == {"topic": "new"}
+    assert added.data[0].to_dict()["status"] == "completed"
     assert popped.id == made.id
     assert client.conversations.items.list(made.id).data == []
     assert client.conversations.delete(made.id).deleted
@@ -181,7 +183,13 @@ def test_input_tokens_are_counted_with_the_conversation(client: openai.OpenAI) -
     [
         ("/conversations", {"items": [None]}, 400),
         ("/conversations", {"items": [{"role": "user", "content": "x"}] * 21}, 400),
+        ("/conversations", {"items": {}}, 400),
+        ("/conversations", {"items": [{"type": {}, "id": "a"}]}, 400),
+        ("/conversations", {"items": [{"id": 1, "role": "user", "content": "x"}]}, 400),
         ("/conversations", {"metadata": {"a": 1}}, 400),
+        ("/conversations", {"metadata": []}, 400),
+        ("/responses/input_tokens", {"input": [None], "model": "m"}, 400),
+        ("/responses/input_tokens", {"conversation": "a", "previous_response_id": "b"}, 400),
         ("/conversations/nowhere/items", {"items": []}, 404),
         ("/nothing", {}, 404),
     ],

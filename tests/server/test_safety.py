@@ -8,12 +8,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 import reasoning_store as rs
 from reasoning_store.server.inspector.file_page import file_page
 from reasoning_store.server.options import ServerOptions, read_tokens
 from tests.docs.provider import Provider
-from tests.server.serving import serving
+from tests.server.serving import listening, serving
 
 KEY = "sk-canary-of-the-provider"
 TOKENS = {"me": "token-canary-of-me-01234", "you": "token-canary-of-you-0123"}
@@ -158,14 +162,73 @@ def test_a_bad_request_is_refused_in_openais_shape(
     assert answer.json()["error"]["code"] == code
 
 
-def test_a_bad_request_is_refused_in_anthropics_shape(address: str) -> None:
-    """A type, and an error with its own type and a message."""
-    url = f"{address}/v1/messages"
-    answer = httpx2.post(url, content=b"not json", headers={"x-api-key": TOKENS["me"]})
+@pytest.mark.parametrize("name", ["..%2Ffiles", "%2e%2e/files", "a/.%2E/.%2e/files", ".%2e"])
+def test_no_path_leads_to_another_route_of_the_provider(address: str, name: str) -> None:
+    """With our key for it a client would get more than the routes that are passed on."""
+    answer = httpx2.get(f"{address}/v1/models/{name}", headers=as_owner("me"))
 
-    assert answer.status_code == 400
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "unknown_url"
+
+
+def test_a_name_in_the_path_is_passed_on_as_it_is(store: rs.Store) -> None:
+    """Whatever characters it has; a query cannot be hidden in it."""
+    seen: list[tuple[str, str]] = []
+
+    async def look(request: Request) -> JSONResponse:
+        seen.append((request.path_params["id"], request.url.query))
+        return JSONResponse({})
+
+    routes = [Route("/v1/responses/{id}", look), Route("/v1/models/{id:path}", look)]
+    with (
+        listening(Starlette(routes=routes)) as upstream,
+        serving(store, ServerOptions(upstream=upstream)) as address,
+    ):
+        for name in ("models/a%3Fb=1%23c", "responses/%01%C3%A9%25?d=1", "models/ft:a/b c"):
+            assert httpx2.get(f"{address}/v1/{name}").status_code == 200
+
+    assert seen == [("a?b=1#c", ""), ("\x01\xe9%", "d=1"), ("ft:a/b c", "")]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content", "status", "type"),
+    [
+        ("POST", "/v1/messages", b"not json", 400, "invalid_request_error"),
+        ("POST", "/v1/messages", b" " * 20_000, 413, "request_too_large"),
+        ("POST", "/v1/messages/count_tokens", b"[null]", 400, "invalid_request_error"),
+        ("POST", "/v1/messages/batches", b"{}", 404, "not_found_error"),
+        ("GET", "/v1/messages", b"", 405, "invalid_request_error"),
+    ],
+)
+def test_a_bad_request_is_refused_in_anthropics_shape(
+    address: str, method: str, path: str, content: bytes, status: int, type: str
+) -> None:
+    """A type, and an error with its own type and a message."""
+    headers = {"x-api-key": TOKENS["me"]}
+    answer = httpx2.request(method, f"{address}{path}", content=content, headers=headers)
+
+    assert answer.status_code == status
     assert answer.json()["type"] == "error"
-    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert {*answer.json()["error"]} == {"type", "message"}
+    assert answer.json()["error"]["type"] == type
+
+
+def test_an_unknown_model_is_the_providers_to_refuse(store: rs.Store) -> None:
+    """Its status and its words are passed on."""
+    words = {"error": {"message": "The model `none` does not exist", "code": "model_not_found"}}
+
+    async def refuse(request: Request) -> JSONResponse:
+        return JSONResponse(words, 404)
+
+    routes = [Route("/v1/chat/completions", refuse, methods=["POST"])]
+    with (
+        listening(Starlette(routes=routes)) as upstream,
+        serving(store, ServerOptions(upstream=upstream)) as address,
+    ):
+        body = {**BODY, "model": "none", "stream": True}
+        answer = httpx2.post(f"{address}/v1/chat/completions", json=body)
+
+    assert (answer.status_code, answer.json()) == (404, words)
 
 
 def test_the_metrics_count_requests_and_restored_replies(address: str) -> None:

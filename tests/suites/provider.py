@@ -24,6 +24,30 @@ _PROVIDERS = {
     "anthropic.messages": "anthropic",
 }
 _USAGE = rs.Usage(input=40, output=12, reasoning=5, cached=0, cache_write=0)
+_SETTINGS: dict[str, Any] = {
+    "background": False,
+    "error": None,
+    "frequency_penalty": 0.0,
+    "incomplete_details": None,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
 _numbers = count(1)
 
 
@@ -52,10 +76,14 @@ def _answer(api: str) -> Any:
         names: dict[str, Any] = {"api": api, "provider": provider, "model": model}
         number = next(_numbers)
         message = await asyncio.to_thread(_reply, body, f"resp_{number:040}")
+        is_whole = api == "openai.responses"
         if body.get("stream"):
-            return Response(sse(stream(message, **names), api=api), media_type="text/event-stream")
+            events = [
+                _whole(event, body) if is_whole else event for event in stream(message, **names)
+            ]
+            return Response(sse(events, api=api), media_type="text/event-stream")
         made = response(message, **names)
-        return JSONResponse({**_echoed(body), **made} if api == "openai.responses" else made)
+        return JSONResponse(_whole_response(made, body) if is_whole else made)
 
     return answer
 
@@ -83,10 +111,37 @@ def _reply(body: dict[str, Any], id: str) -> rs.Message:
     return rs.assistant(*blocks, usage=_USAGE, origin=rs.Origin(response_id=id))
 
 
-def _echoed(body: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a request, which a response repeats."""
-    names = "instructions max_output_tokens metadata temperature top_p tool_choice tools truncation"
-    return {name: body[name] for name in names.split() if body.get(name) is not None}
+def _whole(event: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of a stream with every field that a strict client wants."""
+    found = dict(event)
+    if "response" in found:
+        found["response"] = _whole_response(found["response"], body)
+    if "item" in found:
+        found["item"] = _whole_item(found["item"])
+    if "part" in found:
+        found["part"] = _whole_part(found["part"])
+    if found["type"].startswith("response.output_text."):
+        found["logprobs"] = []
+    return found
+
+
+def _whole_response(made: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return a response with the settings of its request, which it repeats."""
+    echoed = {name: body[name] for name in _SETTINGS if body.get(name) is not None}
+    ended = {"completed_at": 2 if made["status"] == "completed" else None}
+    output = [_whole_item(item) for item in made["output"]]
+    tools = [{"description": None, "strict": True, **one} for one in body.get("tools") or ()]
+    whole = {"usage": None, **_SETTINGS, **made, **echoed, **ended, "output": output}
+    return {**whole, "tools": tools}
+
+
+def _whole_item(item: dict[str, Any]) -> dict[str, Any]:
+    content = [_whole_part(part) for part in item.get("content") or ()]
+    return {"status": "completed", **item, **({"content": content} if "content" in item else {})}
+
+
+def _whole_part(part: dict[str, Any]) -> dict[str, Any]:
+    return {**part, "logprobs": []} if part.get("type") == "output_text" else part
 
 
 async def _compact(request: Request) -> Response:

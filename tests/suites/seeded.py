@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from tests.suites.provider import make_provider
 CONVERSATION, ITEM = "conv_123", "msg_abc"
 RESPONSES = ("resp_677efb5139a88190b512bc3fef8e535d", "previous_response_id", "response_id")
 """The ids that the tests of OpenAI's SDK name, and delete."""
+
+_SEEDING = threading.Lock()
 
 
 @contextmanager
@@ -43,6 +46,11 @@ def _seeding(app: ASGIApp, store: rs.Store) -> ASGIApp:
 
 
 def _seed(store: rs.Store) -> None:
+    with _SEEDING:
+        _seed_alone(store)
+
+
+def _seed_alone(store: rs.Store) -> None:
     store.session(CONVERSATION, create=True).delete()
     session = store.session(CONVERSATION, create=True, metadata={"topic": "weather"})
     session.append(read_items([{"id": ITEM, "role": "user", "content": "How is Oslo?"}]))
