@@ -96,9 +96,9 @@ def _bounded(workload: Workload, bound: Bound, there: Mapping[str, list[float]])
 
 
 def _bare(contenders: Iterable[Contender]) -> str | None:
-    """Return the bare program that does what ours has to: it makes objects, where there is one."""
+    """Return the bare program that does what ours has to, where the floor does less."""
     named = {one.kind: one.name for one in contenders}
-    return named.get("objects", named.get("floor"))
+    return named.get("bare", named.get("floor"))
 
 
 def _near_the_floor(
@@ -135,7 +135,7 @@ def _growth(workload: Workload, measured: Figures) -> dict[str, Any] | None:
             if one.kind == kind and (values := by_name.get(one.name))
         }
 
-    mine, floor = spreads("ours"), spreads("objects") or spreads("floor")
+    mine, floor = spreads("ours"), spreads("bare") or spreads("floor")
     row = {
         "promised": workload.growth,
         "exponent": figures.exponent(figures.quickest(mine)),

@@ -66,6 +66,13 @@ def ours(setting: Setting, upstream: str) -> Iterator[str]:
 
 
 @contextmanager
+def bare(setting: Setting, upstream: str) -> Iterator[str]:
+    """Start a proxy of the libraries that ours uses: it passes bytes on, and does nothing else."""
+    with _process("-m", __name__, upstream) as address:
+        yield address
+
+
+@contextmanager
 def litellm(setting: Setting, upstream: str) -> Iterator[str]:
     """Start LiteLLM's proxy, which stores nothing."""
     with socket.socket() as free:
@@ -212,5 +219,32 @@ async def _serve() -> None:
     await server.serve_forever()
 
 
+# The bare proxy
+
+
+def _proxy(upstream: str) -> None:
+    """Pass each request on, and each piece of its reply."""
+    import httpx2
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import StreamingResponse
+    from starlette.routing import Route
+
+    client = httpx2.AsyncClient(base_url=upstream)
+
+    async def pass_on(request: Request) -> StreamingResponse:
+        sent = client.build_request("POST", request.url.path, content=await request.body())
+        reply = await client.send(sent, stream=True)
+        return StreamingResponse(reply.aiter_raw(), media_type="text/event-stream")
+
+    app = Starlette(routes=[Route("/{path:path}", pass_on, methods=["POST"])])
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        bound.listen()
+        print(f"http://127.0.0.1:{bound.getsockname()[1]}", flush=True)
+        uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run([bound])
+
+
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    _proxy(sys.argv[1]) if sys.argv[1:] else asyncio.run(_serve())

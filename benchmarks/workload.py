@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 Sample: TypeAlias = Callable[[], float]
 """One go at the work; returns what one unit of it cost."""
-Kind: TypeAlias = Literal["ours", "floor", "objects", "rival", "other"]
+Kind: TypeAlias = Literal["ours", "floor", "bare", "rival", "other"]
 Unit: TypeAlias = Literal["seconds", "bytes"]
 Growth: TypeAlias = Literal["linear", "flat"]
 

@@ -41,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[NAMED] = stack.enter_context(server()).render_as_string(hide_password=False)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Use one worker more than there are processors: now and then one waits for a disk."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 2
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of a Citus, where there is none."""
     left_out = [item for item in items if clusters.missing(item)]

@@ -63,7 +63,7 @@ WORKLOADS: tuple[Workload, ...] = (
         contenders=(
             who.ours(ours.history),
             who.floor(floors.load(thinking=True)),
-            who.objects(floors.load(thinking=True, objects=True)),
+            who.bare(OBJECTS, floors.load(thinking=True, objects=True)),
             *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),
@@ -79,7 +79,7 @@ WORKLOADS: tuple[Workload, ...] = (
         contenders=(
             who.ours(ours.history_stripped),
             who.floor(floors.load(thinking=False)),
-            who.objects(floors.load(thinking=False, objects=True)),
+            who.bare(OBJECTS, floors.load(thinking=False, objects=True)),
             *rivals.contenders(rivals.load, only_at=_JUDGED),
         ),
     ),

@@ -9,6 +9,7 @@ from benchmarks.table import who
 from benchmarks.workload import CLASS, Bound, Prepare, Workload
 
 LITELLM = "LiteLLM's proxy"
+BARE = "a bare proxy"
 
 
 def _workload(
@@ -26,11 +27,12 @@ def _workload(
         promise="gateway",
         sizes=(size,),
         storage="disk",
-        rounds=(3, 5),
+        rounds=(9, 9),
         bounds=bounds,
         contenders=(
             who.ours(timed(serving.ours)),
             who.floor(timed(serving.direct)),
+            who.bare(BARE, timed(serving.bare)),
             *who.if_installed("litellm", LITELLM, lambda: timed(serving.litellm)),
         ),
     )
@@ -42,9 +44,10 @@ WORKLOADS: tuple[Workload, ...] = (
         "gateway-chunk",
         "a chunk on its way through the gateway, p99",
         "chunks",
-        300,
+        400,
         serving.chunk_delay,
         Bound(0.002 / 1.5, CLASS),
+        Bound(2.0, BARE),
         Bound(0.2, LITELLM),
     ),
     _workload(

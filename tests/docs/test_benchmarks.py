@@ -134,7 +134,7 @@ def test_flat_is_flat_whatever_the_floor_does() -> None:
 def workload(
     *prepared: tuple[str, Any], bounds: tuple[Bound, ...] = (), sizes: tuple[int, ...] = (10, 100)
 ) -> Workload:
-    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor", OBJECTS: "objects"}
+    kinds: dict[str, Any] = {"ours": "ours", "floor": "floor", OBJECTS: "bare"}
     return Workload(
         name="made-up",
         title="a made-up work",
