@@ -11,6 +11,7 @@ Knows the roles of the Messages protocol. It must not know files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import (
@@ -59,10 +60,6 @@ def conversations(
     return read(source, who, name)
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
-
-
 def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     reader.add_system_prompts(one, "system")
     for placed in one.messages:
@@ -75,6 +72,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             reader.add_plain("system", placed, unread=other_fields(placed.value, _READ))
         else:
             reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
 
 
 def read_reply(placed: SourceMessage, reader: HistoryReader, *, source: Any = None) -> None:

@@ -276,9 +276,9 @@ def _place_in_line(placed: SourceMessage) -> str:
 
 
 def read_conversations(
-    source: Source,
     format: str,
     read: Callable[[SourceConversation, HistoryReader], None],
+    source: Source,
     who: AnsweredBy,
     name: str | None,
     *,

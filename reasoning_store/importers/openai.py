@@ -13,6 +13,7 @@ Knows the roles of Chat Completions. It must not know files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.importers import content_parts, history_reader, openai_items
@@ -68,10 +69,6 @@ def conversations(
     return read(source, who, name)
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
-
-
 def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     reader.add_system_prompts(one, "instructions", "system")
     every = [*one.messages, *openai_items.output_items(one, one.about.get("output"))]
@@ -85,6 +82,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
         else:
             read(placed, reader)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
 
 
 def _read_prompt(placed: SourceMessage, reader: HistoryReader) -> None:

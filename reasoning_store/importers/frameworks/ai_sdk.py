@@ -8,14 +8,13 @@ sent. What a provider wants back (``providerMetadata``) is read in that provider
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
 from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.reply_parts import (
-    AnsweredBy,
     Part,
     call_part,
     reasoning_part,
@@ -30,15 +29,10 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 
 FORMAT: Final = "ai-sdk"
 _TIMES: Final = ("createdAt", "created_at", "timestamp")
 _STEP: Final = "step-start"
-
-
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 
 def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
@@ -67,6 +61,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             reader.add(message, made, texts=texts, source=source)
         else:
             reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
 
 
 def _steps(parts: list[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -8,14 +8,13 @@ ones. Blocks with a signature or ciphertext are read in their provider's form. C
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
 from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.reply_parts import (
-    AnsweredBy,
     Part,
     call_part,
     reasoning_part,
@@ -29,7 +28,6 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 from reasoning_store.wire.event_fields import whole_number
 
 FORMAT: Final = "langchain"
@@ -56,10 +54,6 @@ _CALLS: Final = frozenset(
 _MEDIA: Final = frozenset({"image", "audio", "video", "file"})
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
-
-
 def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
     for placed in one.messages:
         kind, data = _message_data(placed.value)
@@ -74,6 +68,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             _read_plain(role, data, placed, reader)
         else:
             reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
 
 
 def _message_data(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

@@ -6,14 +6,14 @@ A message holds blocks, or in older versions a text with its calls beside it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role
 from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.documents import Entry, Source
+from reasoning_store.importers.documents import Entry
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.reply_parts import (
-    AnsweredBy,
     Part,
     call_part,
     reasoning_part,
@@ -27,7 +27,6 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 
 FORMAT: Final = "llama-index"
 _ROLES: Final[Mapping[str, Role]] = {
@@ -46,12 +45,6 @@ _SEALS: Final[Mapping[str, str]] = {
     "thought_signature": "gemini",
 }
 """What seals a thought, and whose form it has."""
-
-
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(
-        source, FORMAT, _read_conversation, who, name, unpack=_unpack
-    )
 
 
 def _unpack(entry: Entry) -> Iterator[Entry]:
@@ -77,6 +70,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             reader.add(Message(role=role, blocks=tuple(blocks)), placed, texts=texts)
         else:
             reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation, unpack=_unpack)
 
 
 def _items(value: Mapping[str, Any]) -> list[Any]:

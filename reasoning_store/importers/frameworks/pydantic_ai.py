@@ -6,16 +6,15 @@ here. Instructions are not stored: they belong to one request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
 from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.documents import Source
 from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.reply_parts import (
-    AnsweredBy,
     Part,
     call_part,
     reasoning_part,
@@ -29,17 +28,12 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 from reasoning_store.wire.event_fields import whole_number
 
 FORMAT: Final = "pydantic-ai"
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"
 _GOOGLE: Final = ("google", "google-gla", "google-vertex", "google-cloud")
 _ANSWERS: Final = ("tool-return", "retry-prompt")
-
-
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(source, FORMAT, _read_conversation, who, name)
 
 
 def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
@@ -51,6 +45,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             _read_response(placed, reader)
         else:
             reader.into.skip(placed.place, _UNKNOWN_KIND)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
 
 
 def _parts(placed: SourceMessage) -> list[Mapping[str, Any]]:

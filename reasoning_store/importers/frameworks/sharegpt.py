@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Message, TextBlock
 from reasoning_store.importers import history_reader
-from reasoning_store.importers.documents import Entry, Source, refuse
+from reasoning_store.importers.documents import Entry, refuse
 from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
-from reasoning_store.importers.reply_parts import AnsweredBy, Part, call_part, text_part
+from reasoning_store.importers.reply_parts import Part, call_part, text_part
 from reasoning_store.importers.source_messages import (
     SourceConversation,
     SourceMessage,
     list_field,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.tools import parse_arguments
 
@@ -29,12 +29,6 @@ _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("tool", "observation", "function_response"), "tool"),
 }
 _READ: Final = ("from", "value")
-
-
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
-    return history_reader.read_conversations(
-        source, FORMAT, _read_conversation, who, name, unpack=_unpack
-    )
 
 
 def _unpack(entry: Entry) -> Iterator[Entry]:
@@ -68,6 +62,9 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
             _add_plain(role, text, placed, reader)
         else:
             reader.into.skip(placed.place, UNKNOWN_ROLE)
+
+
+read = partial(history_reader.read_conversations, FORMAT, _read_conversation, unpack=_unpack)
 
 
 def _add_plain(role: Any, text: str, placed: SourceMessage, reader: HistoryReader) -> None:
