@@ -63,6 +63,11 @@ def database_file(call: Call) -> Path | None:
     return engine.file_of(engine.parse(database_url(call)))
 
 
+def is_in_memory(call: Call) -> bool:
+    """Whether the database is one that only this process has."""
+    return database_file(call) is None and database_url(call).startswith("sqlite")
+
+
 def file_exists(path: Path) -> bool:
     """Whether a database's file exists; refuse a path that cannot be looked up."""
     return files.found(path, f"{path.name} cannot be opened") is not None

@@ -7,9 +7,9 @@ names its owner, whose sessions alone a request sees.
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import ipaddress
-import secrets
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,7 +29,6 @@ _COOKIE: Final = "reasoning_store"
 _SIGN_IN: Final = "/sign-in"
 _OPEN: Final = frozenset({"/healthz"})
 """Paths that need no token and are called by any name."""
-_MOST_COOKIES: Final = 1000
 _LONGEST_FORM: Final = 4096
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>reasoning-store</title>
@@ -55,8 +54,6 @@ class Access:
         self._app = app
         self._store = store
         self._options = options
-        self._cookies: dict[str, str] = {}
-        """The owner of each browser that has signed in."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -122,7 +119,7 @@ class Access:
             if (owner := options.tokens.get(token_digest(key))) is not None:
                 return owner, True
         cookie = Request({"type": "http", "headers": headers.raw}).cookies.get(_COOKIE, "")
-        return self._cookies.get(_digest_text(cookie)), False
+        return self._cookie_owner(cookie), False
 
     def _refuse_token(self, scope: Scope, headers: Headers) -> Response:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
@@ -148,18 +145,24 @@ class Access:
         owner = self._options.tokens.get(token_digest(token))
         if owner is None:
             return _sign_in_page(401)
-        value = secrets.token_urlsafe(32)
-        while len(self._cookies) >= _MOST_COOKIES:
-            del self._cookies[next(iter(self._cookies))]
-        self._cookies[_digest_text(value)] = owner
         response = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"
+        value = self._cookie_of(owner)
         response.set_cookie(_COOKIE, value, httponly=True, samesite="strict", secure=secure)
         return response
 
+    def _cookie_of(self, owner: str) -> str:
+        """Return the signed cookie of an owner; any worker of the server reads it."""
+        name = owner.encode()
+        signed = hmac.digest(self._options.cookie_key, name, "sha256")
+        return f"{name.hex()}.{signed.hex()}"
 
-def _digest_text(value: str) -> str:
-    return hashlib.sha256(value.encode()).hexdigest()
+    def _cookie_owner(self, cookie: str) -> str | None:
+        with suppress(ValueError):
+            owner = bytes.fromhex(cookie.partition(".")[0]).decode()
+            if hmac.compare_digest(cookie.encode(), self._cookie_of(owner).encode()):
+                return owner
+        return None
 
 
 def _sign_in_page(status: int) -> Response:

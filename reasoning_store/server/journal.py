@@ -56,9 +56,7 @@ class Journal:
         try:
             await self._app(scope, receive, note)
         except Exception as error:
-            # The text of an error may quote what is in a conversation: its place is enough.
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            entry["fault"] = f"{type(error).__name__} at {last.filename}:{last.lineno}"
+            entry["fault"] = fault_of(error)
             entry["status"] = entry["status"] or 500
             raise
         finally:
@@ -85,6 +83,12 @@ class Journal:
             restored, _, total = entry["restored"].partition(";")[0].partition("/")
             metrics.count("restored", int(restored), result="restored")
             metrics.count("restored", int(total) - int(restored), result="missed")
+
+
+def fault_of(error: BaseException) -> str:
+    """Return the kind and the place of an error, whose text may quote a conversation."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} at {last.filename}:{last.lineno}"
 
 
 def log_to_stderr() -> None:

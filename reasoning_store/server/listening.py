@@ -4,23 +4,59 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.server.options import ServerOptions
+from reasoning_store.server.workers import check_workers, run_workers
+
+_BACKLOG: Final = 2048
 
 
 def listen(
-    app: Starlette, options: ServerOptions, *, on_ready: Callable[[str], None] | None = None
+    open_app: Callable[[], AbstractContextManager[Starlette]],
+    options: ServerOptions,
+    *,
+    workers: int = 1,
+    on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it answers."""
+    """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it answers.
+
+    Each worker opens the application for itself.
+    """
     raise_file_limit()
+    check_workers(workers)
     bound = bind(options.host, options.port)
     address = address_of(bound, options.host)
+
+    def report() -> None:
+        if on_ready is not None:
+            on_ready(address)
+
+    def serve(ready: Callable[[], None] | None) -> None:
+        with open_app() as app:
+            _serve(app, options, bound, ready)
+
+    try:
+        if workers == 1:
+            serve(report)
+        else:
+            bound.listen(_BACKLOG)  # a client may come before the first worker has started
+            run_workers(workers, lambda: serve(None), on_ready=report, on_stop=bound.close)
+    finally:
+        bound.close()
+
+
+def _serve(
+    app: Starlette,
+    options: ServerOptions,
+    bound: socket.socket,
+    on_ready: Callable[[], None] | None,
+) -> None:
     server = _Server(
         uvicorn.Config(
             app,
@@ -32,12 +68,9 @@ def listen(
             # A reply that is left is stored as interrupted; 0 would wait for ever.
             timeout_graceful_shutdown=options.drain or 0.001,  # type: ignore[arg-type]
         ),
-        on_ready and (lambda: on_ready(address)),
+        on_ready,
     )
-    try:
-        server.run(sockets=[bound])
-    finally:
-        bound.close()
+    server.run(sockets=[bound])
 
 
 def raise_file_limit() -> None:

@@ -49,6 +49,8 @@ class ServerOptions:
     """The most bytes of a request's body."""
     timeout: float = 600.0
     """Seconds that the provider may be silent."""
+    cookie_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    """Signs the cookies of browsers; all workers of a server have it."""
     drain: float = 0.0
     """Seconds that replies under way get to end when the server stops."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -17,6 +18,8 @@ from reasoning_store.cli.output import Page, print_answer, print_note
 from reasoning_store.conversation.errors import InvalidCall, MissingExtra
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from reasoning_store.server.options import ServerOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -104,6 +107,13 @@ def _takes_shared(command: Function) -> Function:
     metavar="SECONDS",
     help="How long replies may go on when it stops; then they are stored as interrupted.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many processes serve; each uses the same database.",
+)
 @_takes_shared
 @click.pass_obj
 def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given: Any) -> None:
@@ -112,7 +122,7 @@ def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given
     A client that loses its replies' thinking gets it back: give it the printed address as its base
     URL. Its key is passed on, and never stored.
     """
-    check = given.pop("check")
+    check, workers = given.pop("check"), given.pop("workers")
     options = _options(
         upstream=upstream,
         upstream_key=_read_variable(upstream_key),
@@ -125,7 +135,7 @@ def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given
         drain=given.pop("drain"),
         **given,
     )
-    _serve(call, options, check=check)
+    _serve(call, options, check=check, workers=workers)
 
 
 @click.command("ui", cls=Command, examples=("ui chat-42 --check",), answers="url")
@@ -174,7 +184,13 @@ def _read_variable(name: str | None) -> str | None:
 
 
 def _serve(
-    call: Call, options: ServerOptions, *, check: bool, path: str = "", opens: bool = False
+    call: Call,
+    options: ServerOptions,
+    *,
+    check: bool,
+    workers: int = 1,
+    path: str = "",
+    opens: bool = False,
 ) -> None:
     try:
         from reasoning_store.server.app import make_app
@@ -191,14 +207,25 @@ def _serve(
 
             webbrowser.open(address + path)
 
-    with store_access.open_or_create(call, unless=check) as store:
-        app = make_app(store, options)
-        if check:
+    @contextmanager
+    def open_app() -> Iterator[Starlette]:
+        with store_access.open_or_create(call, unless=check) as store:
+            yield make_app(store, options)
+
+    if workers > 1:
+        if store_access.is_in_memory(call):
+            raise InvalidCall(
+                "--workers: a database in memory belongs to one process", hint="--db chat.db"
+            )
+        with store_access.open_or_create(call, unless=check):
+            pass  # it is made and upgraded once
+    if check:
+        with open_app():
             report(f"http://{options.host}:{options.port}")
-        else:
-            if call.command == "serve":
-                log_to_stderr()
-            listen(app, options, on_ready=report)
+        return
+    if call.command == "serve":
+        log_to_stderr()
+    listen(open_app, options, workers=workers, on_ready=report)
 
 
 def _print_address(call: Call, options: ServerOptions, url: str) -> None:
