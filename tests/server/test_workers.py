@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import openai
 import pytest
 
 import reasoning_store as rs
@@ -20,7 +21,6 @@ from tests.docs.provider import Provider, weather
 from tests.durability.whole import check_whole
 from tests.integrations.loops import chat_loop, twenty_steps
 from tests.server.served import Served
-from tests.server.test_gateway import open_openai
 
 QUESTION = {"role": "user", "content": "How is Oslo?"}
 BODY = {"model": "deepseek-chat", "messages": [QUESTION], "stream": True}
@@ -53,7 +53,7 @@ def test_workers_serve_conversations_of_one_database(
     served = Served(tmp_path, f"{provider.address}/v1", "--workers", "2", db=url)
     try:
         assert len(workers_of(served)) == 2
-        with open_openai(served.address) as client:
+        with openai.OpenAI(api_key="k", base_url=f"{served.address}/v1") as client:
             text = chat_loop(client, "deepseek-chat", streamed=True)
         provider.script = weather
         with ThreadPoolExecutor(8) as pool:
