@@ -177,8 +177,8 @@ def _psycopg(at: str) -> Any:
     return psycopg.connect(at.replace("postgresql+psycopg", "postgresql"), autocommit=True)
 
 
-def server_turn(*, counted: bool) -> Prepare:
-    """One statement in one round trip, prepared on the server."""
+def server_turn(*, counted: bool, prepared: bool = True) -> Prepare:
+    """One statement in one round trip, prepared on the server or planned each time."""
 
     @contextmanager
     def prepare(setting: Setting) -> Iterator[Sample]:
@@ -189,7 +189,9 @@ def server_turn(*, counted: bool) -> Prepare:
                 one, known = next(pool)
                 counts = bare.tokens(encoder, one) if counted else known
                 connection.execute(
-                    bare.POSTGRES_TURN, bare.postgres_turn(one, counts, next(clock))
+                    bare.POSTGRES_TURN,
+                    bare.postgres_turn(one, counts, next(clock)),
+                    prepare=prepared,
                 ).fetchall()
 
             yield timed_each(setting, work)

@@ -6,6 +6,8 @@ from benchmarks import floors, following, ours, rivals, searching
 from benchmarks.table import who
 from benchmarks.workload import CLASS, FLOOR, Bound, Workload
 
+UNPREPARED = "one statement, not prepared"
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload(
         name="postgres-turn",
@@ -17,10 +19,11 @@ WORKLOADS: tuple[Workload, ...] = (
         storage="disk",
         repeats=8,
         rounds=(15, 40),
-        bounds=(Bound(1.6, FLOOR), Bound(1.0, rivals.LANGCHAIN.name)),
+        bounds=(Bound(1.6, FLOOR), Bound(1.2, UNPREPARED), Bound(1.0, rivals.LANGCHAIN.name)),
         contenders=(
             who.ours(ours.turn_on_server),
             who.floor(floors.server_turn(counted=True)),
+            who.bare(UNPREPARED, floors.server_turn(counted=True, prepared=False)),
             who.other("one statement, nothing counted", floors.server_turn(counted=False)),
             *rivals.contenders(rivals.turn, rivals.ON_A_SERVER),
         ),
