@@ -238,7 +238,8 @@ def _of_class(name: str, kind: type) -> Iterator[str]:
         verbs = [f"`{n}`" for n, m in _members(kind) if not isinstance(m, property)]
         yield f"The names: {', '.join(verbs)}." if verbs else ""
         return
-    for member, value in _members(kind):
+    # A property, also an inherited one, comes before the verbs.
+    for member, value in sorted(_members(kind), key=lambda one: not isinstance(one[1], property)):
         if isinstance(value, property):
             assert value.fget is not None
             result = type_name(inspect.signature(value.fget).return_annotation)

@@ -13,17 +13,19 @@ from reasoning_store.aio.threads import Threads, awaited
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
+from reasoning_store.ledger.records import SessionRow
 from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import FED, check_stream
 from reasoning_store.sessions.context import Context
+from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.stored import Stored
 
 
-class AsyncSession:
+class AsyncSession(SessionFacts):
     """One conversation. Made by ``AsyncStore.session``; the verbs are those of ``Session``."""
 
     def __init__(self, threads: Threads, sync: Session) -> None:
@@ -34,50 +36,12 @@ class AsyncSession:
         return repr(self._sync).replace("<Session", f"<{type(self).__name__}", 1)
 
     @property
-    def id(self) -> str:
-        return self._sync.id
-
-    @property
-    def owner(self) -> str:
-        return self._sync.owner
-
-    @property
     def branch_id(self) -> int:
         """The branch of this handle."""
         return self._sync.branch_id
 
-    @property
-    def title(self) -> str | None:
-        return self._sync.title
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return self._sync.metadata
-
-    @property
-    def updated_at(self) -> datetime:
-        """The time of the last message when this handle was made. See ``Session.updated_at``."""
-        return self._sync.updated_at
-
-    @property
-    def created_at(self) -> datetime:
-        """The time when the session was made."""
-        return self._sync.created_at
-
-    @property
-    def archived(self) -> bool:
-        """Whether the session is out of the usual list, when this handle was made."""
-        return self._sync.archived
-
-    @property
-    def message_count(self) -> int | None:
-        """The number of messages, in a page of ``sessions``. See ``Session.message_count``."""
-        return self._sync.message_count
-
-    @property
-    def preview(self) -> str | None:
-        """How the last message begins, in a page of ``sessions``. See ``Session.preview``."""
-        return self._sync.preview
+    def _facts(self) -> SessionRow:
+        return self._sync._facts()
 
     @property
     def settings(self) -> AsyncSessionSettings:

@@ -16,6 +16,7 @@ from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
 from reasoning_store.recording.streams import FED
 from reasoning_store.sessions.branch import SessionBranch, metadata_change
+from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.store_state import StoreState
@@ -24,7 +25,6 @@ from reasoning_store.stored import (
     Compaction,
     Stored,
     compaction,
-    time_of,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from reasoning_store.sessions.context import Context
 
 
-class Session:
+class Session(SessionFacts):
     """One conversation. Made by ``Store.session``."""
 
     def __init__(self, state: StoreState, row: SessionRow, branch: int) -> None:
@@ -53,53 +53,12 @@ class Session:
         return f"<{type(self).__name__} {describe(self.id)}{of}, branch {self._branch}>"
 
     @property
-    def id(self) -> str:
-        return self._row.id
-
-    @property
-    def owner(self) -> str:
-        return self._row.owner
-
-    @property
     def branch_id(self) -> int:
         """The branch of this handle."""
         return self._branch
 
-    @property
-    def title(self) -> str | None:
-        return self._row.title
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        return dict(self._row.metadata)
-
-    @property
-    def updated_at(self) -> datetime:
-        """The time of the last message, when this handle was made.
-
-        The times that ``append`` was given count; without a message, when the session was made.
-        """
-        return time_of(self._row.updated_at)
-
-    @property
-    def created_at(self) -> datetime:
-        """The time when the session was made."""
-        return time_of(self._row.created_at)
-
-    @property
-    def archived(self) -> bool:
-        """Whether the session is out of the usual list, when this handle was made."""
-        return self._row.archived
-
-    @property
-    def message_count(self) -> int | None:
-        """The number of messages, in a page of ``sessions``; else None."""
-        return self._row.message_count
-
-    @property
-    def preview(self) -> str | None:
-        """How the text of the last message begins, in a page of ``sessions``; else None."""
-        return self._row.preview
+    def _facts(self) -> SessionRow:
+        return self._row
 
     def rename(self, title: str | None) -> None:
         """Set the title of the session, or remove it."""
