@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from reasoning_store.aio.threads import Threads
-from reasoning_store.conversation.blocks import Message, ToolCallBlock
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.recording.recording import RecordedReply
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import check_fed, check_first, is_whole, noting_failure
 from reasoning_store.stored import Stored
@@ -22,7 +22,7 @@ from reasoning_store.stored import Stored
 _END: Final = object()
 
 
-class AsyncRecording:
+class AsyncRecording(RecordedReply):
     """A reply that is recorded from an asynchronous loop. Made by ``AsyncSession.record``.
 
     Iterate it with ``async for``, bare or under ``async with``.
@@ -48,26 +48,6 @@ class AsyncRecording:
     def __repr__(self) -> str:
         described = "not begun" if self._reply is None else self._reply.described
         return f"<{type(self).__name__} {described}>"
-
-    @property
-    def stored(self) -> Stored | None:
-        """The stored message; ``None`` before the end, and if nothing had arrived."""
-        return self._reply.stored if self._reply is not None else None
-
-    @property
-    def message(self) -> Message | None:
-        """The message: the stored one, or before the end what has arrived."""
-        return self._reply.message if self._reply is not None else None
-
-    @property
-    def tool_calls(self) -> tuple[ToolCallBlock, ...]:
-        """The calls that the model asks for; you make them and append the answers."""
-        return self.message.tool_calls if self.message is not None else ()
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether ``Session.stop`` ended the reply: read no more of its stream."""
-        return self._reply is not None and self._reply.is_stopped
 
     async def save(self) -> Stored | None:
         """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).

@@ -32,32 +32,20 @@ if TYPE_CHECKING:
     from reasoning_store.sessions.view import ContextOptions
 
 
-class Recording:
-    """A reply that is recorded from a loop. Made by ``Session.record``.
+class RecordedReply:
+    """The reply of a recording; ``None`` until it has begun."""
 
-    Iterate it for the chunks, bare or under ``with``; afterwards ``stored``, ``message`` and
-    ``tool_calls`` hold the result. A recording without a stream is fed under ``with``: ``feed``
-    each event, then ``finish``.
-    """
-
-    def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
-        self._reply = reply
-        self._stream = stream
-        # The loop owns the generator, so that it ends when the loop is left.
-        self._running: weakref.ref[Any] | None = None
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._reply.described}>"
+    _reply: ReplyRecorder | None
 
     @property
     def stored(self) -> Stored | None:
         """The stored message; ``None`` before the end, and if nothing had arrived."""
-        return self._reply.stored
+        return self._reply.stored if self._reply is not None else None
 
     @property
     def message(self) -> Message | None:
         """The message: the stored one, or before the end what has arrived."""
-        return self._reply.message
+        return self._reply.message if self._reply is not None else None
 
     @property
     def tool_calls(self) -> tuple[ToolCallBlock, ...]:
@@ -67,7 +55,27 @@ class Recording:
     @property
     def is_stopped(self) -> bool:
         """Whether ``Session.stop`` ended the reply: read no more of its stream."""
-        return self._reply.is_stopped
+        return self._reply is not None and self._reply.is_stopped
+
+
+class Recording(RecordedReply):
+    """A reply that is recorded from a loop. Made by ``Session.record``.
+
+    Iterate it for the chunks, bare or under ``with``; afterwards ``stored``, ``message`` and
+    ``tool_calls`` hold the result. A recording without a stream is fed under ``with``: ``feed``
+    each event, then ``finish``.
+    """
+
+    _reply: ReplyRecorder
+
+    def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
+        self._reply = reply
+        self._stream = stream
+        # The loop owns the generator, so that it ends when the loop is left.
+        self._running: weakref.ref[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._reply.described}>"
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused (``StoreBusy``, ``StoreFull``).
