@@ -134,7 +134,7 @@ class EchoMatcher:
             if found is not None:
                 self._restore(exchange, found.session, form, parts, client, positions)
             return
-        session = self._continue(found, positions, session_id)
+        session, last = self._continue(found, positions, session_id)
         exchange.session = session
         self._restore(exchange, session, form, parts, client, positions)
         begun = [index for index, position in enumerate(positions) if position is not None]
@@ -142,7 +142,8 @@ class EchoMatcher:
         if new:
             imported = form.import_messages(parts[new[0].first :])
             named = _name_tools(imported, [one.message for one in client])
-            session.append([one for one in named if one.role != "system"])
+            stored = [one for one in named if one.role != "system"]
+            exchange.session = _append(session, stored, after=last)
 
     def _find_rendered(
         self, client: Sequence[ClientMessage], session_id: str | None
@@ -196,17 +197,20 @@ class EchoMatcher:
         found: FoundConversation | None,
         positions: Sequence[int | None],
         session_id: str | None,
-    ) -> rs.Session:
-        """Return the session on the branch where this request's new messages belong."""
+    ) -> tuple[rs.Session, int | None]:
+        """Return the session on the branch where this request's new messages belong.
+
+        And the position of the message that they follow, where others may write there, too.
+        """
         if found is None:
-            return self._store.session(session_id, create=True)
+            return self._store.session(session_id, create=True), None
         last = max((position for position in positions if position is not None), default=0)
         if last == found.last:
-            return found.session
+            return found.session, last
         # The client left the stored course: it goes on next to it, and nothing is overwritten.
         branch = found.session.fork(at=last + 1)
         branch.activate(branch.branch_id)
-        return branch
+        return branch, None
 
     def _restore(
         self,
@@ -272,6 +276,19 @@ class EchoMatcher:
     def _policy(self, session: rs.Session) -> dict[str, Any]:
         kept = {key: found.value for key, found in session.settings.resolved().items()}
         return {**kept, **self._settings.model_dump(by_alias=True, exclude_unset=True)}
+
+
+def _append(session: rs.Session, messages: list[rs.Message], *, after: int | None) -> rs.Session:
+    """Append the new messages of a request; return the session on their branch."""
+    try:
+        session.append(messages, after=after)
+    except rs.Conflict:
+        if after is None:
+            raise
+        # Another request has continued the same messages meanwhile: this one goes on next to it.
+        session = session.fork(at=after + 1)
+        session.append(messages)
+    return session
 
 
 def _choices(one: ClientMessage) -> list[rs.Message]:

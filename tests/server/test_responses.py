@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import openai
@@ -19,15 +21,16 @@ from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
+_numbers = count(1)
 TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
 
 
-def numbered(provider: Provider, **more: Any) -> Any:
+def numbered(**more: Any) -> Any:
     """Return a script whose every response has an id of its own, as real ones have."""
 
     def answer(asked: Asked) -> Answer:
         found = weather(asked)
-        origin = rs.Origin(response_id=f"resp_{len(provider.asked)}")
+        origin = rs.Origin(response_id=f"resp_{next(_numbers)}")
         return replace(found, message=replace(found.message, origin=origin), **more)
 
     return answer
@@ -36,7 +39,7 @@ def numbered(provider: Provider, **more: Any) -> Any:
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider().listening() as listening:
-        listening.script = numbered(listening)
+        listening.script = numbered()
         yield listening
 
 
@@ -122,6 +125,38 @@ def test_a_request_after_an_older_response_is_a_branch(
     )
 
 
+def test_two_requests_after_one_response_are_two_branches(
+    client: openai.OpenAI, provider: Provider, store: rs.Store
+) -> None:
+    """Also where they come at the same time, and each streams its reply while the other does."""
+    first = client.responses.create(model="gpt-5.2", input="How is Graz?")
+    met = threading.Barrier(2, timeout=60)
+    plain = numbered()
+
+    def meet(asked: Asked) -> Answer:
+        met.wait()
+        found: Answer = plain(asked)
+        return replace(found, pieces=8)
+
+    def ask(text: str) -> str:
+        events = client.responses.create(
+            model="gpt-5.2", input=text, previous_response_id=first.id, stream=True
+        )
+        return next(one.response.id for one in events if one.type == "response.completed")
+
+    provider.script = meet
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            ids = list(pool.map(ask, ["Linz?", "Wels?"]))
+    finally:
+        provider.script = plain
+    for id, text in zip(ids, ["Linz?", "Wels?"], strict=True):
+        items = client.responses.input_items.list(id, order="asc").data
+        assert text in str(items[-1])
+        assert len(items) == 4
+        assert client.responses.retrieve(id).status == "completed"
+
+
 def test_the_provider_compacts_a_conversation_of_ours(store: rs.Store) -> None:
     """It is sent the items that the response names, with the thinking that the settings send."""
     asked: list[dict[str, Any]] = []
@@ -187,7 +222,7 @@ def test_a_response_of_the_providers_is_asked_of_it(client: openai.OpenAI) -> No
 def test_a_reply_under_way_is_cancelled(client: openai.OpenAI, provider: Provider) -> None:
     """What had arrived is stored; a reply that has ended is returned as it is."""
     hold = threading.Event()
-    provider.script = numbered(provider, pieces=4, hold_after=7, until=hold)
+    provider.script = numbered(pieces=4, hold_after=7, until=hold)
     try:
         events = client.responses.create(model="gpt-5.2", input="How is Nice?", stream=True)
         id = next(one.response.id for one in events if one.type == "response.created")
@@ -195,7 +230,7 @@ def test_a_reply_under_way_is_cancelled(client: openai.OpenAI, provider: Provide
         stopped = client.responses.cancel(id)
     finally:
         hold.set()
-        provider.script = numbered(provider)
+        provider.script = numbered()
     events.close()
 
     assert stopped.status == "cancelled"
