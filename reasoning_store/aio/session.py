@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.recording import AsyncRecording
-from reasoning_store.aio.threads import Threads, awaited
+from reasoning_store.aio.threads import Threads, awaited, awaited_as
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
@@ -23,6 +23,10 @@ from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.stored import Stored
+
+
+def _session(threads: Threads, sync: Session) -> AsyncSession:
+    return AsyncSession(threads, sync)
 
 
 class AsyncSession(SessionFacts):
@@ -176,10 +180,7 @@ class AsyncSession(SessionFacts):
     undo = awaited(Session.undo, by=Threads.write)
     budget = awaited(Session.budget, by=Threads.write)
 
-    async def fork(self, *, at: int | str) -> AsyncSession:
-        """Return a new branch that shares the messages before ``at``. See ``Session.fork``."""
-        return AsyncSession(self._threads, await self._threads.write(self._sync.fork, at=at))
-
+    fork = awaited_as(Session.fork, _session, by=Threads.write)
     edit = awaited(Session.edit, by=Threads.write)
 
     async def regenerate(self, position: int | str) -> AsyncSession:
@@ -196,10 +197,7 @@ class AsyncSession(SessionFacts):
     drop_tail = awaited(Session.drop_tail, by=Threads.write)
     branches = awaited(Session.branches)
 
-    async def branch(self, id: int) -> AsyncSession:
-        """Return this session on another of its branches."""
-        return AsyncSession(self._threads, await self._threads.read(self._sync.branch, id))
-
+    branch = awaited_as(Session.branch, _session)
     activate = awaited(Session.activate, by=Threads.write)
     delete = awaited(Session.delete, by=Threads.write)
     erase = awaited(Session.erase, by=Threads.run_long)

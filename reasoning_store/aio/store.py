@@ -14,27 +14,25 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from concurrent.futures import Future
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
 
 from reasoning_store.aio.session import AsyncSession
-from reasoning_store.aio.threads import Threads, awaited
-from reasoning_store.conversation.blocks import Message
+from reasoning_store.aio.threads import Threads, awaited, awaited_as
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.records import Imported
 from reasoning_store.ledger.transfer.transfer import OnConflict
-from reasoning_store.owner import Owner
+from reasoning_store.owner import FoundConversation, Owner
+from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
+from reasoning_store.stored import Page
 from reasoning_store.tokens import DEFAULT_ENCODING
 
 _READERS = 4
@@ -56,6 +54,22 @@ class AsyncFoundConversation:
     session: AsyncSession
     positions: tuple[int | None, ...]
     last: int
+
+
+def _session_or_none(threads: Threads, sync: Session | None) -> AsyncSession | None:
+    return None if sync is None else AsyncSession(threads, sync)
+
+
+def _page(threads: Threads, sync: Page[Session]) -> AsyncPage:
+    return AsyncPage([AsyncSession(threads, item) for item in sync.items], sync.next)
+
+
+def _conversation_or_none(
+    threads: Threads, sync: FoundConversation | None
+) -> AsyncFoundConversation | None:
+    if sync is None:
+        return None
+    return AsyncFoundConversation(AsyncSession(threads, sync.session), sync.positions, sync.last)
 
 
 class AsyncOwner:
@@ -83,69 +97,10 @@ class AsyncOwner:
         """This owner's default settings, and its profiles."""
         return AsyncOwnerSettings(self._threads, self._sync.settings)
 
-    async def session(
-        self,
-        id: str | None = None,
-        *,
-        create: bool = False,
-        profile: str | None = None,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> AsyncSession:
-        """Return a session on its current branch. See ``Owner.session``."""
-        found = await self._threads.write(
-            self._sync.session,
-            id,
-            create=create,
-            profile=profile,
-            settings=settings,
-            title=title,
-            metadata=metadata,
-        )
-        return AsyncSession(self._threads, found)
-
-    async def find_session(self, message_id: str, *, latest: bool = False) -> AsyncSession | None:
-        """Return the session that has the message of this id. See ``Owner.find_session``."""
-        found = await self._threads.read(self._sync.find_session, message_id, latest=latest)
-        return None if found is None else AsyncSession(self._threads, found)
-
-    async def sessions(
-        self,
-        *,
-        limit: int = 50,
-        after: str | None = None,
-        archived: bool | None = False,
-        title: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        since: datetime | None = None,
-        before: datetime | None = None,
-    ) -> AsyncPage:
-        """Return sessions, the latest first. See ``Owner.sessions``."""
-        page = await self._threads.read(
-            self._sync.sessions,
-            limit=limit,
-            after=after,
-            archived=archived,
-            title=title,
-            metadata=metadata,
-            since=since,
-            before=before,
-        )
-        return AsyncPage([AsyncSession(self._threads, item) for item in page.items], page.next)
-
-    async def find_conversation(
-        self, messages: Sequence[Message], *, session_id: str | None = None
-    ) -> AsyncFoundConversation | None:
-        """Return the stored conversation that a client continues. See ``Owner``."""
-        found = await self._threads.read(
-            self._sync.find_conversation, messages, session_id=session_id
-        )
-        if found is None:
-            return None
-        session = AsyncSession(self._threads, found.session)
-        return AsyncFoundConversation(session, found.positions, found.last)
-
+    session = awaited_as(Owner.session, AsyncSession, by=Threads.write)
+    find_session = awaited_as(Owner.find_session, _session_or_none)
+    sessions = awaited_as(Owner.sessions, _page)
+    find_conversation = awaited_as(Owner.find_conversation, _conversation_or_none)
     delete = awaited(Owner.delete, by=Threads.run_long)
     search = awaited(Owner.search, by=Threads.run_long)
     thoughts = awaited(Owner.thoughts)

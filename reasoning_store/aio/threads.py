@@ -25,6 +25,7 @@ from reasoning_store.conversation.errors import InvalidCall
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
+U = TypeVar("U")
 
 _ASIDE = 2
 _BATCH = 256
@@ -149,6 +150,22 @@ def awaited(
     async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         result: T = await by(self._threads, verb, self._sync, *args, **kwargs)
         return result
+
+    return run
+
+
+def awaited_as(
+    verb: Callable[Concatenate[S, P], T],
+    make: Callable[[Threads, T], U],
+    *,
+    by: Callable[..., Coroutine[Any, Any, Any]] = Threads.read,
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, U]]:
+    """Return an awaited verb; ``make`` makes its result of the synchronous one."""
+    awaited_verb = awaited(verb, by=by)
+
+    @wraps(verb)
+    async def run(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> U:
+        return make(self._threads, await awaited_verb(self, *args, **kwargs))
 
     return run
 
