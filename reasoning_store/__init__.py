@@ -25,10 +25,12 @@ __all__ = [
     "ErrorChunk",
     "FinishChunk",
     "InvalidCall",
+    "JSONEvents",
     "Masker",
     "MediaBlock",
     "Message",
     "MissingExtra",
+    "NDJSONDecoder",
     "NotFound",
     "Origin",
     "OriginChunk",
@@ -147,6 +149,7 @@ if TYPE_CHECKING:
     from reasoning_store.sessions.context import Context
     from reasoning_store.sessions.session import Session
     from reasoning_store.store import Store
+    from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
 _HOMES = {
     "aio.recording": "AsyncRecording",
@@ -176,6 +179,7 @@ _HOMES = {
     "sessions.session": "Session",
     "sessions.context": "Context",
     "store": "Store",
+    "wire.sse": "JSONEvents NDJSONDecoder",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import BodyForm
-from reasoning_store.wire.sse import JSONEvents
 
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
@@ -44,7 +43,7 @@ class Exchange:
     _names_reply: bool = False
     """The reply is stored under its provider's id."""
     _is_changed: bool = False
-    _events: JSONEvents | None = field(default_factory=JSONEvents, repr=False)
+    _events: rs.JSONEvents | None = field(default_factory=rs.JSONEvents, repr=False)
     _waiting: list[Any] = field(default_factory=list, repr=False)
     """The first events of a stream, until the id is known under which it is recorded."""
     _recording: rs.Recording | None = field(default=None, repr=False)

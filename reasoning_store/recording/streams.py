@@ -88,7 +88,7 @@ def check_first(event: Any) -> None:
     ):
         raise InvalidCall(
             "this stream gives bytes or lines, not events",
-            hint="reasoning_store.wire.sse turns them into events: JSONEvents, NDJSONDecoder",
+            hint="JSONEvents and NDJSONDecoder of reasoning_store make events of them",
         )
     if isinstance(event, str):
         raise InvalidCall(

@@ -8,12 +8,11 @@ Nothing is held back but what may be the beginning of a tag.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import reasoning_store as rs
 from reasoning_store.server.options import Mode
-from reasoning_store.wire.sse import SSEDecoder
 
 Kind: TypeAlias = Literal["text", "thinking"]
 _FIELDS: Final = ("reasoning_content", "reasoning")
@@ -100,13 +99,15 @@ class _EventRewriter:
 
     def __init__(self, make_placer: Callable[[], Placer]) -> None:
         self._make_placer = make_placer
-        self._decoder = SSEDecoder()
+        self._decoder = rs.JSONEvents()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(map(self._rewrite, self._decoder.feed(piece)))
+        if self._decoder.done:
+            return b""
+        return self._rewrite(self._decoder.feed(piece))
 
     def finish(self) -> bytes:
-        return b"".join(map(self._rewrite, self._decoder.finish()))
+        return b"" if self._decoder.done else self._rewrite(self._decoder.finish())
 
     def rewrite_whole(self, content: bytes) -> bytes:
         try:
@@ -115,16 +116,15 @@ class _EventRewriter:
             return content
         return _dump(self._whole(body)) if isinstance(body, dict) else content
 
-    def _rewrite(self, event: Any) -> bytes:
-        if event.data.strip() == "[DONE]":
-            return _DONE
-        try:
-            value = json.loads(event.data)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict):
-            return f"data: {event.data}\n\n".encode()
-        return b"".join(self._encode(one) for one in self._events(value))
+    def _rewrite(self, values: Iterable[Any]) -> bytes:
+        pieces: list[bytes] = []
+        for value in values:
+            if isinstance(value, dict):
+                pieces += map(self._encode, self._events(value))
+            else:
+                text = value.encode() if isinstance(value, str) else _dump(value)
+                pieces.append(b"data: " + text + b"\n\n")
+        return b"".join((*pieces, _DONE)) if self._decoder.done else b"".join(pieces)
 
     def _encode(self, value: dict[str, Any]) -> bytes:
         return b"data: " + _dump(value) + b"\n\n"

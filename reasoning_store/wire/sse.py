@@ -176,11 +176,12 @@ class SSEDecoder:
 
 
 class JSONEvents:
-    """The data of an event stream as decoded JSON, up to ``[DONE]``.
+    """Decodes a stream of server-sent events: the JSON of each event, up to ``[DONE]``.
 
-    Data that is no JSON comes out as the string it is, an event over the bound as
-    ``OVERSIZED``; events without data (heartbeats) say nothing. The names of events are
-    not handed on: every provider that names them repeats the name in the JSON.
+    Feed it the bytes as they arrive, cut anywhere. Data that is no JSON comes out as the string
+    that it is, an event of more than ``max_line`` bytes as an empty string; events without data
+    (heartbeats) are left out. The names of events are left out, too: every provider that names
+    them repeats the name in the JSON.
     """
 
     __slots__ = ("_decoder", "_done")
@@ -191,13 +192,15 @@ class JSONEvents:
 
     @property
     def done(self) -> bool:
-        """The stream has sent its end; lines after it are not read."""
+        """Whether the stream has sent its end; lines after it are not read."""
         return self._done
 
     def feed(self, piece: bytes) -> list[Any]:
+        """Return the events that this piece completes."""
         return self._decode(self._decoder.feed(piece))
 
     def finish(self) -> list[Any]:
+        """Return the last event, where the stream ended without the blank line after it."""
         return self._decode(self._decoder.finish())
 
     def _decode(self, events: Iterable[ServerSentEvent]) -> list[Any]:
@@ -216,7 +219,11 @@ class JSONEvents:
 
 
 class NDJSONDecoder:
-    """One JSON value a line; a line that is no JSON comes out as the string it is."""
+    """Decodes a stream of JSON lines: one value a line.
+
+    Feed it the bytes as they arrive, cut anywhere. A line that is no JSON comes out as the string
+    that it is, one of more than ``max_line`` bytes as an empty string.
+    """
 
     __slots__ = ("_lines",)
 
@@ -224,10 +231,11 @@ class NDJSONDecoder:
         self._lines = _Lines(max_line, cr_ends=False)
 
     def feed(self, piece: bytes) -> list[Any]:
+        """Return the values of the lines that this piece completes."""
         return self._decode(self._lines.feed(piece))
 
     def finish(self) -> list[Any]:
-        """The last line, where the stream ended without a line end."""
+        """Return the value of the last line, where the stream ended without a line end."""
         return self._decode(self._lines.finish())
 
     def _decode(self, lines: Iterable[tuple[bytes, bool]]) -> list[Any]:

@@ -662,7 +662,7 @@ def test_lines_are_refused_where_events_are_due(store: rs.Store, lines: list[Any
 
     with pytest.raises(rs.InvalidCall) as caught:
         list(session.record(lines, provider="openai"))
-    assert "wire.sse" in str(caught.value.hint)
+    assert "JSONEvents" in str(caught.value.hint)
     assert session.history() == []
 
 
