@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -30,19 +31,22 @@ from reasoning_store.server.problems import (
     answer_unknown,
 )
 from reasoning_store.server.responses import Responses
-from reasoning_store.server.tracing import Tracing, find_tracer
+from reasoning_store.server.tracing import Tracing, export_spans, find_tracer
 
 
 def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
     """Return the application of a store. Its owners are separated by token."""
     options = options or ServerOptions()
     gateway = None if options.upstream is None else Gateway(options)
+    tracer = find_tracer()
 
     @asynccontextmanager
     async def run(app: Starlette) -> AsyncIterator[None]:
         yield
         if gateway is not None:
             await gateway.close()
+        if tracer is not None:
+            await asyncio.to_thread(export_spans)
 
     metrics = Metrics()
     routes = [Route("/metrics", _metrics_route(metrics)), *_routes(options, gateway)]
@@ -51,7 +55,7 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
         lifespan=run,
         middleware=[
             Middleware(Journal, metrics=metrics, routes=routes),
-            *_tracing(),
+            *([] if tracer is None else [Middleware(Tracing, tracer=tracer)]),
             *_cors(options),
             Middleware(Access, store=store, options=options),
         ],
@@ -79,11 +83,6 @@ def _metrics_route(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]
         return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
 
     return answer
-
-
-def _tracing() -> list[Middleware]:
-    tracer = find_tracer()
-    return [] if tracer is None else [Middleware(Tracing, tracer=tracer)]
 
 
 def _cors(options: ServerOptions) -> list[Middleware]:

@@ -52,6 +52,8 @@ MISSED: Final = "reasoning_store.missed"
 EFFECTIVE: Final = "reasoning_store.effective_tokens"
 STORE_ERROR: Final = "reasoning_store.store_error"
 
+_LONGEST_EXPORT: Final = 5000
+"""Milliseconds."""
 CLIENT_LEFT: Final = "client_left"
 _PROVIDERS: Final = {
     "aws": "aws.bedrock",
@@ -78,6 +80,15 @@ def find_tracer() -> Tracer | None:
     except ImportError:
         return None
     return trace.get_tracer("reasoning_store", rs.__version__, schema_url=SCHEMA)
+
+
+def export_spans() -> None:
+    """Export the spans that have ended: a worker's exporter is not told of its end."""
+    from opentelemetry import trace
+
+    flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if flush is not None:
+        flush(_LONGEST_EXPORT)
 
 
 def find_call(scope: Scope) -> Call | None:

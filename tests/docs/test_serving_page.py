@@ -6,6 +6,9 @@ import json
 import re
 import shlex
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -66,6 +69,25 @@ def test_the_first_command_serves_as_the_page_prints(tmp_path: Path) -> None:
             )
         finally:
             served.end(signal.SIGTERM)
+
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("command", ["ui --no-browser", "serve"])
+def test_an_address_is_in_a_file_as_soon_as_the_server_answers(
+    command: str, tmp_path: Path
+) -> None:
+    """A program waits for it there."""
+    words = [sys.executable, "-m", "reasoning_store", *command.split(), "--port", "0"]
+    with (
+        (tmp_path / "out").open("w") as out,
+        subprocess.Popen([*words, "--db", "chat.db"], cwd=tmp_path, stdout=out) as running,
+    ):
+        while not (address := (tmp_path / "out").read_text().strip()):
+            assert running.poll() is None
+            time.sleep(0.02)
+        answer = httpx2.get(address)
+        running.terminate()
 
     assert answer.status_code == 200
 

@@ -14,8 +14,12 @@ from tests import programs
 class Served:
     """A server on the same port each time that it is started."""
 
-    def __init__(self, folder: Path, upstream: str, *options: str, db: str = "chat.db") -> None:
+    def __init__(
+        self, folder: Path, upstream: str, *options: str, db: str = "chat.db", setup: str = ""
+    ) -> None:
+        """Start it; ``setup`` is code that its process runs before the command."""
         self._words = ["serve", "--upstream", upstream, "--provider", "deepseek", *options]
+        self._setup = setup
         self._folder = folder
         self._db = db if "://" in db else f"{folder}/{db}"
         self.port = 0
@@ -24,7 +28,7 @@ class Served:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         ready, ours = os.pipe()
-        code = (
+        code = self._setup + (
             "import sys; from reasoning_store.cli import main;"
             f"sys.stdout = open({ours}, 'w'); main()"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import reasoning_store as rs
 from reasoning_store.server import tracing
 from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Provider, weather
+from tests.server.served import Served
 from tests.server.serving import serving
 
 CHAT = "/v1/chat/completions"
@@ -192,3 +194,22 @@ def test_the_server_runs_without_opentelemetry() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "['Journal', 'Access']"
+
+
+EXPORTS = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+exporter = ConsoleSpanExporter(out=open("spans", "a"), formatter=lambda span: span.name + "\\n")
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(BatchSpanProcessor(exporter))
+"""
+
+
+def test_workers_export_their_spans_before_they_end(provider: Provider, tmp_path: Path) -> None:
+    """By the provider of spans that was set before they were started."""
+    served = Served(tmp_path, f"{provider.address}/v1", "--workers", "2", setup=EXPORTS)
+    httpx2.post(f"{served.address}{CHAT}", json=ASKED)
+    served.end(signal.SIGTERM)
+
+    assert (tmp_path / "spans").read_text() == "chat deepseek-chat\n"
