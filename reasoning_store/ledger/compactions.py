@@ -291,16 +291,6 @@ def _restore_settings(connection: Connection, key: int, changed: Mapping[str, An
         sessions.change(connection, key, "settings", codec.dumps(kept))
 
 
-def basis_of(connection: Connection, key: int, branch: int, first: int, last: int) -> RangeSnapshot:
-    """Return what a range of a branch is now; refuse one that no summary can stand for."""
-    return basis(connection, key, branches.get(connection, key, branch)[0], first, last)
-
-
-def clearing_basis_of(connection: Connection, key: int, branch: int, upto: int) -> RangeSnapshot:
-    """Return what is to be cleared of a branch now; refuse a place without results."""
-    return clearing_basis(connection, key, branches.get(connection, key, branch)[0], upto)
-
-
 def of_branch(
     connection: Connection, key: int, branch: int, *, every: bool = False
 ) -> list[CompactionRow]:

@@ -409,15 +409,21 @@ class Views:
 
     def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
         """Return what a range is now; refuse one that no summary can stand for."""
-        return self._database.read(
-            lambda connection: compactions.basis_of(connection, session_key, branch, first, last)
-        )
+
+        def work(connection: Connection) -> RangeSnapshot:
+            found, _ = branches.get(connection, session_key, branch)
+            return compactions.basis(connection, session_key, found, first, last)
+
+        return self._database.read(work)
 
     def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
         """Return what is to be cleared now; refuse a place without results."""
-        return self._database.read(
-            lambda connection: compactions.clearing_basis_of(connection, session_key, branch, upto)
-        )
+
+        def work(connection: Connection) -> RangeSnapshot:
+            found, _ = branches.get(connection, session_key, branch)
+            return compactions.clearing_basis(connection, session_key, found, upto)
+
+        return self._database.read(work)
 
     def states_at(
         self, session_key: int, branch: int, positions: Sequence[int]
