@@ -22,21 +22,29 @@ def count_body(
 ) -> int:
     """Return the tokens of a request's messages, thinking, instructions and tools."""
     model = body.get("model")
+    messages = _read_messages(form, body)
+    return rs.effective_tokens(
+        messages,
+        settings=_AS_IT_IS,
+        provider=provider,
+        base_url=base_url,
+        model=model if isinstance(model, str) else None,
+        api=form.api,
+        system=next((body[name] for name in _INSTRUCTIONS if body.get(name)), None),
+        tools=body.get("tools"),
+    ).effective
+
+
+def _read_messages(form: BodyForm, body: Mapping[str, Any]) -> list[rs.Message]:
+    key = form.messages_key
+    given = body.get(key)
+    # OpenAI's input may be absent; Anthropic's messages may not.
+    if not isinstance(given, str | list) and (given is not None or key == "messages"):
+        raise rs.InvalidCall(f"{key}: a list of messages is needed")
     try:
-        messages = form.import_messages(form.list_of(body))
-        return rs.effective_tokens(
-            messages,
-            settings=_AS_IT_IS,
-            provider=provider,
-            base_url=base_url,
-            model=model if isinstance(model, str) else None,
-            api=form.api,
-            system=next((body[name] for name in _INSTRUCTIONS if body.get(name)), None),
-            tools=body.get("tools"),
-        ).effective
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
-        if isinstance(error, rs.ReasoningStoreError):
-            raise
+        return form.import_messages(form.list_of(body))
+    except (TypeError, ValueError, AttributeError, KeyError, rs.ReasoningStoreError):
+        # The text of the error speaks of a file that is imported.
         raise rs.InvalidCall(
-            f"{form.messages_key}: not in the form of the protocol, and cannot be counted"
+            f"{key}: not in the form of the protocol, so it is not counted"
         ) from None

@@ -53,6 +53,21 @@ def test_a_request_is_counted_here_where_the_provider_does_not_count() -> None:
     assert 0 < shorter < longer < counts[0]
 
 
+@pytest.mark.parametrize("messages", [None, 5, [None], [{"role": "user", "content": 5}, 5]])
+def test_what_is_no_list_of_messages_is_not_counted(messages: Any) -> None:
+    """It is refused in Anthropic's shape."""
+    with (
+        rs.Store("sqlite://") as store,
+        serving(store, ServerOptions(upstream="http://127.0.0.1:9")) as address,
+        open_client(address) as client,
+        pytest.raises(anthropic.BadRequestError, match="messages: ") as refused,
+    ):
+        client.messages.count_tokens(model=MODEL, messages=messages)
+
+    assert isinstance(refused.value.body, dict)
+    assert refused.value.body["error"]["type"] == "invalid_request_error"
+
+
 def test_the_providers_own_count_and_its_refusal_of_a_model_are_passed_on() -> None:
     """A 404 that names the model is no missing route."""
 

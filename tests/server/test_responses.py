@@ -209,6 +209,20 @@ def test_an_unknown_response_is_not_found(alone: openai.OpenAI, verb: str) -> No
     assert {*refused.value.body} == {"message", "type", "param", "code"}
 
 
+def test_a_response_of_another_owner_is_not_found(store: rs.Store, alone: openai.OpenAI) -> None:
+    """As if it were absent: it is neither read nor continued nor deleted."""
+    other = store.for_owner("other").session("theirs", create=True)
+    other.append(rs.assistant("A canary."), id="resp_theirs")
+    verbs: list[Any] = [alone.responses.retrieve, alone.responses.delete, alone.responses.cancel]
+    for verb in [*verbs, alone.responses.input_items.list]:
+        with pytest.raises(openai.NotFoundError):
+            verb("resp_theirs")
+    with pytest.raises(openai.NotFoundError):
+        alone.responses.input_tokens.count(input="?", previous_response_id="resp_theirs")
+
+    assert other.get("resp_theirs").message.text == "A canary."
+
+
 def test_a_response_of_the_providers_is_asked_of_it(client: openai.OpenAI) -> None:
     """Its answer is passed on, here a refusal."""
     with pytest.raises(openai.APIStatusError) as refused:
