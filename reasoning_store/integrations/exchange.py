@@ -36,6 +36,8 @@ class Exchange:
     """The provider's id of the reply, once it has come."""
     error: str | None = None
     """The name of the store's error, where the chat went on without the store."""
+    is_unsaved: bool = False
+    """Whether the reply came, and the store refused its end: ``save`` stores it later."""
     _given: bytes = field(repr=False)
     _form: BodyForm
     _names: Mapping[str, Any]
@@ -183,7 +185,20 @@ class Exchange:
         except rs.ReasoningStoreError as error:
             self._fail(error)
 
+    def save(self) -> bool:
+        """Store a reply whose end the store refused; return whether it need not be tried again."""
+        if self._recorded is not None and self.is_unsaved:
+            with suppress(rs.Conflict):  # it was ended as interrupted meanwhile
+                try:
+                    self._recorded.save()
+                except (rs.StoreBusy, rs.StoreFull):
+                    return False
+        self.is_unsaved = False
+        return True
+
     def _fail(self, error: rs.ReasoningStoreError) -> None:
+        refused = isinstance(error, rs.StoreBusy | rs.StoreFull)
+        self.is_unsaved = refused and self._recorded is not None
         self.error, self._recording = type(error).__name__, None
         self._names_reply, self._waiting = False, []
         if self._raises:

@@ -31,6 +31,7 @@ from reasoning_store.server.problems import StoreFailed, problem, problem_body
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import find_named
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
+from reasoning_store.server.unsaved import UnsavedReplies
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
@@ -49,6 +50,7 @@ class Gateway:
         self._options = options
         self._settings = rs.ReasoningSettings.model_validate(dict(options.settings))
         self._upstream = Upstream(options.upstream, options)
+        self._unsaved = UnsavedReplies()
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes, each also below the name of a mode: ``/render/v1/...``."""
@@ -68,6 +70,7 @@ class Gateway:
 
     async def close(self) -> None:
         await self._upstream.close()
+        await asyncio.to_thread(self._unsaved.save)
 
     async def chat(self, request: Request) -> Response:
         """Answer a request that carries a conversation."""
@@ -127,6 +130,7 @@ class Gateway:
             on_store_error=self._options.on_store_error,
         )
         try:
+            await asyncio.to_thread(self._unsaved.save)
             return await asyncio.to_thread(
                 matcher.begin,
                 content,
@@ -159,7 +163,8 @@ class Gateway:
         if not response.is_success:
             return await self._explain(path, response, exchange, headers)
         if _is_stream(response):
-            return Relay(path, response, exchange, rewriter, {**headers, **_UNBUFFERED})
+            headers |= _UNBUFFERED
+            return Relay(path, response, exchange, rewriter, headers, self._unsaved)
         try:
             content = await response.aread()
         except httpx2.HTTPError as error:
@@ -167,7 +172,12 @@ class Gateway:
         finally:
             await response.aclose()
         if exchange is not None:
-            await _to_thread(exchange.record, content)
+            try:
+                await _to_thread(exchange.record, content)
+            except rs.ReasoningStoreError as error:
+                raise StoreFailed(error) from error
+            finally:
+                self._unsaved.add(exchange)
             headers |= exchange.headers
         if rewriter is not None:
             content = rewriter.rewrite_whole(content)
@@ -296,6 +306,7 @@ class Relay(Response):
         exchange: Exchange | None,
         rewriter: Rewriter | None,
         headers: dict[str, str],
+        unsaved: UnsavedReplies,
     ) -> None:
         self.status_code = upstream.status_code
         self.background = None
@@ -304,6 +315,7 @@ class Relay(Response):
         self._upstream = upstream
         self._exchange = exchange
         self._rewriter = rewriter
+        self._unsaved = unsaved
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = find_call(scope)
@@ -325,6 +337,7 @@ class Relay(Response):
             await self._upstream.aclose()
             if self._exchange is not None:
                 await _to_thread(self._exchange.leave)
+                self._unsaved.add(self._exchange)
 
     async def _pump(self, send: Send, call: Call | None) -> None:
         await send(

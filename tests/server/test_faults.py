@@ -84,7 +84,7 @@ def test_a_chat_goes_on_while_the_store_is_full(
 def test_a_disk_that_is_full_in_mid_stream_breaks_no_reply(
     provider: Provider, tmp_path: Path, disk: Disk
 ) -> None:
-    """The client gets all of it; where the store has to have it, an error is its last event."""
+    """The client gets all of it, or an error as its last event; the next request stores it."""
     ends = {}
     for on_store_error in ("pass", "fail"):
         hold = threading.Event()
@@ -103,6 +103,11 @@ def test_a_disk_that_is_full_in_mid_stream_breaks_no_reply(
                 hold.set()
                 ends[on_store_error] += b"".join(pieces)
             disk.mend()
+            post(address)
+            session = store.session(answer.headers["X-Reasoning-Session"])
+            reply = session.history()[-1].message
+            assert (reply.status, reply.text) == ("complete", "It is 4 C in Oslo.")
+            assert reply.thinking
         check_whole(url)
 
     assert ends["pass"].endswith(b"data: [DONE]\n\n")
@@ -161,9 +166,11 @@ def test_a_database_server_that_is_away_ends_no_chat(
             own.start()
             after = post(address)
             history = store.session(before.headers["X-Reasoning-Session"]).history()
+            cut = store.session(answer.headers["X-Reasoning-Session"]).history()
         check_whole(text)
 
     assert [one.message.text for one in history] == ["How is Oslo?", "It is 4 C in Oslo."]
+    assert (cut[-1].message.status, cut[-1].message.text) == ("complete", "It is 4 C in Oslo.")
     assert "X-Reasoning-Store-Error" not in after.headers
     if on_store_error == "pass":
         assert rest.endswith(b"data: [DONE]\n\n")
