@@ -286,7 +286,7 @@ def messages_of(
         if wrong and made.columns["digest"] == digest:
             problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
         try:
-            state = decode.state(position, carries)
+            state = decode.decode_totals(position, carries)
         except (CorruptRow, *decode.UNREADABLE):
             problems.append(Problem("unreadable", "the state cannot be read back", *place))
             before = None
@@ -302,14 +302,14 @@ def _read(
 ) -> Iterator[tuple[int, encode.EncodedMessage | str]]:
     """Yield each message as it would be written now, or what stands in the way of that."""
 
-    def prepared(row: Any) -> encode.EncodedMessage | str:
+    def encoded(row: Any) -> encode.EncodedMessage | str:
         if row.position not in stored:
             return "an index does not lead to it"
         _, sent, *written = stored[row.position]
         counts = replace(row.counts, clearable=written[_CLEARABLE])
         try:
             entry = NewMessage(row.message, counts, None if sent is None else decode.parsed(sent))
-            return encode.prepare(entry, id=row.id, created_at=row.created_at)
+            return encode.encode_message(entry, id=row.id, created_at=row.created_at)
         except (CorruptRow, InvalidCall) as error:
             return str(error)
         except decode.UNREADABLE as error:
@@ -321,11 +321,11 @@ def _read(
 
     try:
         for row in read(first, last):
-            yield row.position, prepared(row)
+            yield row.position, encoded(row)
     except CorruptRow:
         for position in range(first, last + 1):
             try:
-                yield position, prepared(read(position, position)[0])
+                yield position, encoded(read(position, position)[0])
             except CorruptRow as error:
                 yield position, str(error)
 

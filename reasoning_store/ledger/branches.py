@@ -133,7 +133,7 @@ def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
         parent=parent,
         first=first,
         segments=shared + own,
-        state=decode.state(next_position - 1, state),
+        state=decode.decode_totals(next_position - 1, state),
         created_at=created_at,
         last_at=last_at,
     )
@@ -244,7 +244,7 @@ def states(
             params[number], params[at] = segment_at(branch, position).branch, position
         try:
             for _, position, has_call, *sums in _STATES.rows(connection, params):
-                found[position] = (decode.state(position, sums), bool(has_call))
+                found[position] = (decode.decode_totals(position, sums), bool(has_call))
         except decode.UNREADABLE:
             raise CorruptRow("the state that a message carries cannot be read back") from None
     if not found.keys() >= set(wanted):

@@ -187,23 +187,23 @@ class Drafts:
             raise InvalidCall("finish: no message was given; see drop")
         at = draft.created_at
         first, *rest = entries
-        batch = [self._messages.prepared(first, at, id=draft.id)]
-        batch += [self._messages.prepared(entry, at) for entry in rest]
-        prepared = encode.mark_batch(batch, draft.idempotency_key)
-        others = [self._messages.prepared(entry, at) for entry in beside]
+        batch = [self._messages.encode_entry(first, at, id=draft.id)]
+        batch += [self._messages.encode_entry(entry, at) for entry in rest]
+        encoded = encode.mark_batch(batch, draft.idempotency_key)
+        others = [self._messages.encode_entry(entry, at) for entry in beside]
 
-        position = self._messages.write(
+        position = self._messages.append_encoded(
             draft.session_key,
             draft.branch,
-            prepared,
+            encoded,
             ending=draft.id,
             now=max(self._clock.now(), draft.created_at),
             beside=others,
         )
         if position is not None:
-            return new_rows(draft.branch, position, prepared)
+            return new_rows(draft.branch, position, encoded)
         try:
-            return self._database.read(lambda connection: _what_became(connection, draft, prepared))
+            return self._database.read(lambda connection: _what_became(connection, draft, encoded))
         except Conflict as conflict:
             became = conflict.stored[0] if conflict.stored else None
             if others and became is not None and became.id == draft.id:
@@ -312,14 +312,14 @@ class Drafts:
 
 
 def _what_became(
-    connection: Connection, draft: DraftRow, prepared: Sequence[EncodedMessage]
+    connection: Connection, draft: DraftRow, encoded: Sequence[EncodedMessage]
 ) -> list[StoredRow]:
     """Return what an earlier try of this end wrote; raise what another did instead."""
     there = history.from_position(
-        connection, draft.session_key, draft.branch, draft.position, count=len(prepared)
+        connection, draft.session_key, draft.branch, draft.position, count=len(encoded)
     )
     stored = [row for row in there[:1] if row.id == draft.id] or None
-    if stored is not None and same(there, prepared):
+    if stored is not None and same(there, encoded):
         return there
     if stored is None and draft.idempotency_key is not None:
         stored = history.by_idempotency_key(connection, draft.session_key, draft.idempotency_key)

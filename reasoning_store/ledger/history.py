@@ -219,11 +219,11 @@ def _costs(
     def costs(widths: Sequence[int]) -> list[int]:
         places = [named + way * width for width in widths]
         states = branches.states(connection, key, found, [*places, *base])
-        known.update({place: windows.raw(state) for place, (state, _) in states.items()})
+        known.update({place: windows.raw_tokens(state) for place, (state, _) in states.items()})
         base.clear()
         return [abs(known[place] - known[named]) for place in places]
 
-    known = {found.state.position: windows.raw(found.state)}
+    known = {found.state.position: windows.raw_tokens(found.state)}
     base = [] if named in known else [named]
     return costs
 
@@ -240,7 +240,7 @@ def _start(
     cut: int, rows: Sequence[StoredRow], floor: Callable[[], int], look: _Read, *, grows: bool
 ) -> int:
     """Return the cut before a window that parts nothing: an earlier one if it grows."""
-    links = [windows.link(row) for row in rows]
+    links = [windows.link_of(row) for row in rows]
     step, lowest = _CONTEXT, 0
     while True:
         pairs = windows.ties(links)
@@ -251,14 +251,14 @@ def _start(
         reach = links[0].position
         if reach <= lowest:
             break
-        links = [windows.link(row) for row in look(max(lowest, reach - step), reach - 1)] + links
+        links = [windows.link_of(row) for row in look(max(lowest, reach - step), reach - 1)] + links
         step *= 2
     return wanted if grows else windows.later(cut, pairs)
 
 
 def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: bool) -> int:
     """Return the cut after a window that parts nothing: a later one if it grows."""
-    links = [windows.link(row) for row in rows]
+    links = [windows.link_of(row) for row in rows]
     step, turns = _CONTEXT, 0
     while True:
         pairs = windows.ties(links)
@@ -270,7 +270,7 @@ def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: 
             turns += row.message.starts_turn
             if turns > 1:
                 break
-            links.append(windows.link(row))
+            links.append(windows.link_of(row))
         step *= 2
     return wanted if grows else windows.earlier(cut, pairs)
 

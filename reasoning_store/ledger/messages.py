@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -31,6 +32,14 @@ from reasoning_store.ledger.rows.keys import Clock
 
 _ATTEMPTS = 50
 """Drafts come and go: many times over, what was in the way may be gone when looked at."""
+
+
+class _Obstacle(NamedTuple):
+    """What is in the way of an append; nothing is by now where both are None."""
+
+    stored: list[StoredRow] | None
+    """What the same append wrote before, under its idempotency key."""
+    draft: DraftRow | None
 
 
 class Messages:
@@ -71,14 +80,14 @@ class Messages:
             after = min(max(check_number("after", after), -1), MOST)
         key_text = None if idempotency_key is None else encode.key_digest(idempotency_key)
         at = self._clock.time(created_at)
-        prepared = encode.mark_batch([self.prepared(entry, at) for entry in entries], key_text)
+        encoded = encode.mark_batch([self.encode_entry(entry, at) for entry in entries], key_text)
         branches.check_branch(branch)
         has_ids = any([entry.id is not None for entry in entries])
         while True:
-            there = self._stored_before(session_key, prepared) if has_ids else {}
-            rest = [item for item in prepared if item.columns["id"] not in there]
+            there = self._stored_before(session_key, encoded) if has_ids else {}
+            rest = [item for item in encoded if item.columns["id"] not in there]
             if not rest:
-                return [there[item.columns["id"]] for item in prepared]
+                return [there[item.columns["id"]] for item in encoded]
             rows = self._append_new(
                 session_key,
                 branch,
@@ -94,13 +103,13 @@ class Messages:
             if not there:
                 return rows
             there.update({row.id: row for row in rows})
-            return [there[item.columns["id"]] for item in prepared]
+            return [there[item.columns["id"]] for item in encoded]
 
     def _append_new(
         self,
         session_key: int,
         branch: int,
-        prepared: Sequence[EncodedMessage],
+        encoded: Sequence[EncodedMessage],
         key_text: str | None,
         *,
         after: int | None,
@@ -110,32 +119,34 @@ class Messages:
     ) -> list[StoredRow] | None:
         """Append a batch; None where another writer has stored an id of it meanwhile."""
         attempts = 1
-        first = self.write(session_key, branch, prepared, after=after, now=now, change=change)
+        first = self.append_encoded(
+            session_key, branch, encoded, after=after, now=now, change=change
+        )
         while first is None:
-            if any([item.entry.id is not None for item in prepared]) and self._stored_before(
-                session_key, prepared
+            if any([item.entry.id is not None for item in encoded]) and self._stored_before(
+                session_key, encoded
             ):
                 return None
             found = self._database.read(
-                lambda connection: self._in_the_way(
-                    connection, session_key, branch, prepared, key_text, after
+                lambda connection: self._read_obstacle(
+                    connection, session_key, branch, encoded, key_text, after
                 )
             )
-            if isinstance(found, list):
-                return found
-            if found is not None:
+            if found.stored is not None:
+                return found.stored
+            if found.draft is not None:
                 first = self.end_draft(
-                    found, resolve, prepared, after=after, now=now, change=change
+                    found.draft, resolve, encoded, after=after, now=now, change=change
                 )
             elif attempts < _ATTEMPTS:
                 # What was in the way is there no more: it was written or erased meanwhile.
                 attempts += 1
-                first = self.write(
-                    session_key, branch, prepared, after=after, now=now, change=change
+                first = self.append_encoded(
+                    session_key, branch, encoded, after=after, now=now, change=change
                 )
             else:
                 raise CorruptRow("there is a message after the branch's last one")
-        return new_rows(branch, first, prepared)
+        return new_rows(branch, first, encoded)
 
     def edit(self, session_key: int, branch: int, at: int, entry: NewMessage) -> StoredRow:
         """Write a message in the place of the one at ``at``, on a fork that becomes current.
@@ -144,15 +155,15 @@ class Messages:
         """
         _refuse_erased([entry])
         now = self._clock.now()
-        prepared = [self.prepared(entry, now)]
+        encoded = [self.encode_entry(entry, now)]
 
         def work(connection: Connection) -> StoredRow:
             fork = branches.fork(connection, session_key, branch, at, created_at=now)
             message_rows.append(
-                connection, session_key, fork, prepared, after=None, ending=None, now=now
+                connection, session_key, fork, encoded, after=None, ending=None, now=now
             )
             sessions.change(connection, session_key, "current_branch", fork)
-            return new_rows(fork, at, prepared)[0]
+            return new_rows(fork, at, encoded)[0]
 
         return self._database.write(work)
 
@@ -174,7 +185,7 @@ class Messages:
         return self._database.write(work)
 
     def _stored_before(
-        self, session_key: int, prepared: Sequence[EncodedMessage]
+        self, session_key: int, encoded: Sequence[EncodedMessage]
     ) -> dict[str, StoredRow]:
         """Return the messages that are stored under the ids that an application gave, by id.
 
@@ -183,7 +194,7 @@ class Messages:
 
         def read(connection: Connection) -> dict[str, StoredRow]:
             found: dict[str, StoredRow] = {}
-            for item in prepared:
+            for item in encoded:
                 id = item.entry.id
                 place = id and message_ids.written_at(connection, session_key, id)
                 if not (id and place):
@@ -201,24 +212,21 @@ class Messages:
 
         return self._database.read(read)
 
-    def _in_the_way(
+    def _read_obstacle(
         self,
         connection: Connection,
         session_key: int,
         branch: int,
-        prepared: Sequence[EncodedMessage],
+        encoded: Sequence[EncodedMessage],
         key_text: str | None,
         after: int | None,
-    ) -> list[StoredRow] | DraftRow | None:
-        """Say why an append wrote nothing: what it wrote before, the draft in its way.
-
-        Raises what it cannot get past; None says that by now nothing is in its way.
-        """
+    ) -> _Obstacle:
+        """Return why an append wrote nothing, and raise what it cannot get past."""
         if key_text is not None:
             stored = history.by_idempotency_key(connection, session_key, key_text)
             if stored is not None:
-                if same(stored, prepared):
-                    return stored
+                if same(stored, encoded):
+                    return _Obstacle(stored, None)
                 if erasure_rows.was_erased(connection, session_key, stored):
                     raise Conflict(
                         "the message of this idempotency key was erased",
@@ -244,7 +252,7 @@ class Messages:
             last = draft.position - (not draft.parts)
         if after is not None and after != last:
             raise _stale(connection, session_key, branch, last, after)
-        return draft
+        return _Obstacle(None, draft)
 
     def end_draft(
         self,
@@ -274,12 +282,12 @@ class Messages:
         now = max(now, taken.created_at)
         ended: list[EncodedMessage] = []
         if entry is not None:
-            item = self.prepared(entry, taken.created_at, id=taken.id)
+            item = self.encode_entry(entry, taken.created_at, id=taken.id)
             ended = encode.mark_batch([item], taken.idempotency_key)
         first = taken.position + len(ended)
         if after is not None and after != first - 1:
             # By now the draft is no one's: what arrived of it is kept all the same.
-            self.write(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
+            self.append_encoded(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             key, branch, last = draft.session_key, draft.branch, first - 1
             raise self._database.read(
                 lambda connection: _stale(connection, key, branch, last, after)
@@ -287,7 +295,7 @@ class Messages:
         if not (ended or behind):
             dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
             return first if dropped else None
-        start = self.write(
+        start = self.append_encoded(
             draft.session_key,
             draft.branch,
             [*ended, *behind],
@@ -297,7 +305,7 @@ class Messages:
         )
         return None if start is None else start + len(ended)
 
-    def prepared(
+    def encode_entry(
         self, entry: NewMessage, created_at: int, *, id: str | None = None
     ) -> EncodedMessage:
         message, counts = entry.message, entry.counts
@@ -320,13 +328,13 @@ class Messages:
         if entry.created_at is not None:
             created_at = self._clock.time(entry.created_at)
         id = id or entry.id or self._clock.new_id()
-        return encode.prepare(entry, id=id, created_at=created_at)
+        return encode.encode_message(entry, id=id, created_at=created_at)
 
-    def write(
+    def append_encoded(
         self,
         session_key: int,
         branch: int,
-        prepared: Sequence[EncodedMessage],
+        encoded: Sequence[EncodedMessage],
         *,
         now: int,
         after: int | None = None,
@@ -341,11 +349,11 @@ class Messages:
         """
         # What a second run would write is there already: refused by its key, or by the
         # draft that has ended with the first.
-        harmless = ending is not None or prepared[0].columns["idempotency_key"] is not None
+        harmless = ending is not None or encoded[0].columns["idempotency_key"] is not None
 
         def work(connection: Connection) -> int | None:
             first = message_rows.append(
-                connection, session_key, branch, prepared, after=after, ending=ending, now=now
+                connection, session_key, branch, encoded, after=after, ending=ending, now=now
             )
             if first is not None:
                 for other in beside:
@@ -365,14 +373,14 @@ class Messages:
         session_key: int,
         branch: int,
         at: int,
-        prepared: Sequence[EncodedMessage],
+        encoded: Sequence[EncodedMessage],
         *,
         now: int,
     ) -> None:
         """Append each to a fork of its own, which begins at ``at``; all or none of them."""
 
         def work(connection: Connection) -> None:
-            for one in prepared:
+            for one in encoded:
                 _append_beside(connection, session_key, branch, at, one, now=now)
 
         self._database.write(work)
@@ -390,16 +398,16 @@ def _refuse_erased(entries: Sequence[NewMessage]) -> None:
         raise InvalidCall("an erased message is not appended", hint="erase(position)")
 
 
-def new_rows(branch: int, first: int, prepared: Sequence[EncodedMessage]) -> list[StoredRow]:
+def new_rows(branch: int, first: int, encoded: Sequence[EncodedMessage]) -> list[StoredRow]:
     return [
         decode.new_row(item.entry, item.columns, branch, position)
-        for position, item in enumerate(prepared, first)
+        for position, item in enumerate(encoded, first)
     ]
 
 
-def same(stored: Sequence[StoredRow], prepared: Sequence[EncodedMessage]) -> bool:
+def same(stored: Sequence[StoredRow], encoded: Sequence[EncodedMessage]) -> bool:
     """Whether these are the messages that were to be written."""
-    return [row.digest for row in stored] == [item.columns["digest"] for item in prepared]
+    return [row.digest for row in stored] == [item.columns["digest"] for item in encoded]
 
 
 def _stale(connection: Connection, key: int, branch: int, last: int, after: int) -> Conflict:

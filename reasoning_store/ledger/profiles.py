@@ -22,7 +22,7 @@ from reasoning_store.ledger.database.open import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
 from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
-from reasoning_store.ledger.rows.encode import name
+from reasoning_store.ledger.rows.encode import check_indexed_name
 from reasoning_store.ledger.rows.keys import Clock, owner_key
 from reasoning_store.ledger.tables import settings_profiles
 
@@ -72,7 +72,7 @@ def column_of(profile: str) -> str:
             "the name of a settings profile is empty",
             hint="owner.settings.set(key, value) sets what all sessions of the owner take",
         )
-    return name(profile, "the name of a settings profile")
+    return check_indexed_name(profile, "the name of a settings profile")
 
 
 def columns_of(

@@ -37,7 +37,7 @@ from reasoning_store.ledger.records import (
     SessionPage,
     SessionRow,
 )
-from reasoning_store.ledger.rows.encode import name, state_columns
+from reasoning_store.ledger.rows.encode import check_indexed_name, state_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
 from reasoning_store.ledger.rows.totals import NOTHING
@@ -62,7 +62,7 @@ _TAKE_BRANCH = Statement(
     .values(next_branch=_t.next_branch + 1)
     .returning(_t.next_branch - 1)
 )
-AFTER_APPEND = Statement(
+TOUCH_SESSION = Statement(
     update(sessions)
     .where(_THIS)
     .values(
@@ -121,7 +121,7 @@ def new(
         "session_key": session_key(owner, session_id),
         "owner_key": owner_key(owner),
         "owner": owner,
-        "id": name(session_id, "a session id"),
+        "id": check_indexed_name(session_id, "a session id"),
         "title": title_column(title),
         "metadata": codec.dumps(check_mapping("metadata", metadata)),
         "settings": codec.dumps(dict(settings)),

@@ -22,7 +22,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import RunningTotals
 from reasoning_store.ledger.rows import totals
-from reasoning_store.ledger.rows.decode import state
+from reasoning_store.ledger.rows.decode import decode_totals
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,
@@ -97,7 +97,7 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
             for row, (_, origin, clearable, sent, *_rest) in zip(rows, stored, strict=True)
         ]
         pairs = [
-            Recounted(stored=state(position, columns), actual=actual)
+            Recounted(stored=decode_totals(position, columns), actual=actual)
             for (position, _, _, _, *columns), actual in zip(
                 stored, totals.running_totals(steps), strict=True
             )

@@ -14,7 +14,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.egress.counting import count_message
 from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.rows.digests import digest
-from reasoning_store.ledger.rows.encode import prepare
+from reasoning_store.ledger.rows.encode import encode_message
 from reasoning_store.tokens import counter
 from tests.strategies import json_objects, messages
 
@@ -24,7 +24,7 @@ KEY = "sorted"
 
 def of(message: rs.Message) -> bytes:
     entry = NewMessage(message, count_message(message, COUNTER))
-    made: bytes = prepare(entry, id="id", created_at=0).columns["digest"]
+    made: bytes = encode_message(entry, id="id", created_at=0).columns["digest"]
     return made
 
 

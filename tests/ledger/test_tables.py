@@ -63,7 +63,9 @@ def test_every_key_starts_with_the_session_key(table: Table) -> None:
 def test_prepared_rows_are_in_the_order_of_their_tables(message: Message) -> None:
     """It is given to SQLite by place: whatever the message, each value has its column."""
     thoughts = (1,) * len(message.thinking)
-    made = encode.prepare(NewMessage(message, Counts(thinking=thoughts)), id="m", created_at=1)
+    made = encode.encode_message(
+        NewMessage(message, Counts(thinking=thoughts)), id="m", created_at=1
+    )
 
     assert tuple(made.columns) == message_columns.NAMES
     assert tuple(made.body) == encode.BODY

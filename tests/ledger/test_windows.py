@@ -294,7 +294,7 @@ def sliced(
         turn = max([start for start in starts if start <= max(cut, 1)])
         turn = max([start for start in starts if start < turn] or [1])
         near = [row for row in inside if row.position >= turn]
-    pairs = windows.ties([windows.link(row) for row in near])
+    pairs = windows.ties([windows.link_of(row) for row in near])
     moves_later = forward == (tokens is None)
     while parted := [pair for pair in pairs if pair[0] <= cut < pair[1]]:
         cut = max(late for _, late in parted) if moves_later else min(parted)[0] - 1

@@ -15,5 +15,5 @@ def whole(ledger: Ledger, key: int) -> None:
         assert all(one.stored == one.actual for one in recount(ledger, key, branch.number))
         for row in ledger.history.read(key, branch.number):
             entry = NewMessage(row.message, row.counts)
-            again = encode.prepare(entry, id=row.id, created_at=row.created_at)
+            again = encode.encode_message(entry, id=row.id, created_at=row.created_at)
             assert row.digest == again.columns["digest"]

@@ -334,7 +334,7 @@ def _insert_thoughts(
     return tuple(together)
 
 
-def state(position: int, columns: Sequence[Any]) -> RunningTotals:
+def decode_totals(position: int, columns: Sequence[Any]) -> RunningTotals:
     """Return a state from its columns, in the order of ``tables.STATE``."""
     visible, portable, calls, opaque, turn, has_call, *rest = columns
     kinds = {key: (own, part) for key, (own, part) in parsed(opaque).items()} if opaque else {}

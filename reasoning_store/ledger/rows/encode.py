@@ -53,7 +53,7 @@ def fits_text_column(text: str) -> bool:
     return "\0" not in text
 
 
-def name(value: str, what: str) -> str:
+def check_indexed_name(value: str, what: str) -> str:
     """Return a name that a column can hold and that is short enough for an index."""
     text = keys.check_name(what, value)
     if len(text.encode()) > _NAME_LIMIT:
@@ -69,7 +69,7 @@ def _too_long(what: str) -> InvalidCall:
 
 def own_id(id: str) -> str:
     """Return an id that an application gives a message."""
-    if not name(id, "a message id"):
+    if not check_indexed_name(id, "a message id"):
         raise InvalidCall("a message id is not empty", hint="without id= the store makes one")
     return id
 
@@ -95,12 +95,12 @@ class EncodedMessage(NamedTuple):
     body: dict[str, Any]
     thinking: list[dict[str, Any]]
     own: RunningTotals
-    thought: ReasoningUsed
+    used: ReasoningUsed
     origin: tuple[int, str] | None
     """Its number and JSON, to be interned."""
 
 
-def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
+def encode_message(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
     """Return the columns of a message; ``id`` is of plain text."""
     message, counts = entry.message, entry.counts
     if not fits_text_column(id):
@@ -137,7 +137,7 @@ def prepare(entry: NewMessage, *, id: str, created_at: int) -> EncodedMessage:
         origin=number,
         sent=entry.sent is not None,
     )
-    used = thought(message.role, columns["reasoning"], counts.thinking)
+    used = reasoning_used(message.role, columns["reasoning"], counts.thinking)
     return EncodedMessage(entry, columns, body, rows, own, used, origin)
 
 
@@ -213,7 +213,7 @@ def may_free(message: Message, counts: Counts) -> bool:
     return 0 < counts.clearable <= counts.visible and placeholders.has_results(message)
 
 
-def thought(role: str, reported: int | None, counted: Sequence[int]) -> ReasoningUsed:
+def reasoning_used(role: str, reported: int | None, counted: Sequence[int]) -> ReasoningUsed:
     """Return what one message adds to the reasoning that its session has used."""
     if role != "assistant":
         return ReasoningUsed()
@@ -224,17 +224,17 @@ def thought(role: str, reported: int | None, counted: Sequence[int]) -> Reasonin
 
 
 def mark_batch(
-    prepared: Sequence[EncodedMessage], idempotency_key: str | None
+    encoded: Sequence[EncodedMessage], idempotency_key: str | None
 ) -> list[EncodedMessage]:
     """Return a batch with its key, and the number of its rows, in the first row.
 
     Without a key of the batch each message with an id of the application's own has its own.
     """
     if idempotency_key is not None:
-        return [_marked(prepared[0], idempotency_key, len(prepared)), *prepared[1:]]
+        return [_marked(encoded[0], idempotency_key, len(encoded)), *encoded[1:]]
     return [
         item if item.entry.id is None else _marked(item, repeat_of_id(item.entry.id), 1)
-        for item in prepared
+        for item in encoded
     ]
 
 

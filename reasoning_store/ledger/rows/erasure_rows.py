@@ -229,8 +229,8 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
         if role is None:
             raise CorruptRow(f"message {place[1]} cannot be read back")
         emptied = NewMessage(Message(role=role, status="erased"))
-        prepared = columns.prepare(emptied, id="", created_at=0)
-        changes.append(Change(place, prepared.columns, Own(starts_turn=False, sent=False), None))
+        encoded = columns.encode_message(emptied, id="", created_at=0)
+        changes.append(Change(place, encoded.columns, Own(starts_turn=False, sent=False), None))
     return changes
 
 
@@ -242,10 +242,10 @@ def _tool_blocks(role: str, data: str) -> Sequence[ToolBlock]:
 
 def without_reasoning(row: StoredRow, left: Message, counts: Counts) -> Change:
     """Return how a message becomes what is left of it without reasoning."""
-    prepared = columns.prepare(NewMessage(left, counts), id=row.id, created_at=row.created_at)
+    encoded = columns.encode_message(NewMessage(left, counts), id=row.id, created_at=row.created_at)
     own = Own(starts_turn=left.starts_turn, sent=None)
     place = (row.branch, row.position)
-    return Change(place, prepared.columns, own, row.digest, prepared.body)
+    return Change(place, encoded.columns, own, row.digest, encoded.body)
 
 
 def _params(key: int, place: RowAddress) -> dict[str, Any]:

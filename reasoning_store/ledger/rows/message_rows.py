@@ -32,7 +32,7 @@ from reasoning_store.ledger.database.statement import (
 from reasoning_store.ledger.message_columns import NAMES
 from reasoning_store.ledger.records import ReasoningUsed
 from reasoning_store.ledger.rows import origins
-from reasoning_store.ledger.rows.decode import state
+from reasoning_store.ledger.rows.decode import decode_totals
 from reasoning_store.ledger.rows.encode import (
     BODY,
     THINKING,
@@ -41,7 +41,7 @@ from reasoning_store.ledger.rows.encode import (
     state_values,
 )
 from reasoning_store.ledger.rows.totals import add_totals, running_totals
-from reasoning_store.ledger.sessions import AFTER_APPEND
+from reasoning_store.ledger.sessions import TOUCH_SESSION
 from reasoning_store.ledger.tables import (
     STATE,
     bodies,
@@ -53,20 +53,22 @@ from reasoning_store.ledger.tables import (
 
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
-_HEAD = Statement(
+_READ_BRANCH = Statement(
     select(_b.next_position, _b.draft, *(_b[column] for column in STATE)).where(*_THIS),
     order=("key", "of"),
 )
-_GO_ON = Statement(
+_ADVANCE_BRANCH = Statement(
     update(branches)
     .where(*_THIS)
     .values({name: bindparam(name) for name in ("next_position", *STATE)} | {"draft": null()}),
     order=("next_position", *STATE, "key", "of"),
 )
 _PLACE = ("session_key", "branch", "position")
-_OWN = NAMES.index("digest") + 1
+_BEFORE_TOTALS = NAMES.index("digest") + 1
 """How many of a message's own columns the running totals follow in the table."""
-_INSERT_MESSAGE = Statement(insert(messages), order=(*_PLACE, *NAMES[:_OWN], *STATE, *NAMES[_OWN:]))
+_INSERT_MESSAGE = Statement(
+    insert(messages), order=(*_PLACE, *NAMES[:_BEFORE_TOTALS], *STATE, *NAMES[_BEFORE_TOTALS:])
+)
 _INSERT_BODY = Statement(insert(bodies), order=(*_PLACE, *BODY))
 _INSERT_THINKING = Statement(insert(thinking_blocks), order=(*_PLACE, *THINKING))
 _END_DRAFT = Statement(
@@ -81,7 +83,7 @@ def append(
     connection: Connection,
     key: int,
     branch: int,
-    prepared: Sequence[EncodedMessage],
+    encoded: Sequence[EncodedMessage],
     *,
     after: int | None,
     ending: str | None,
@@ -93,124 +95,134 @@ def append(
     """
     # BR-002, BR-009, EC-004: everything is stored, whatever any setting says; no policy
     # reaches this room, and no row is written twice.
-    write = _in_one if connection.dialect.name == "postgresql" else _in_steps
-    return write(connection, key, branch, prepared, after, ending, now)
+    write = _append_on_postgres if connection.dialect.name == "postgresql" else _append_on_sqlite
+    return write(connection, key, branch, encoded, after, ending, now)
 
 
-def _thought(prepared: Sequence[EncodedMessage]) -> ReasoningUsed:
+def _reasoning_used(encoded: Sequence[EncodedMessage]) -> ReasoningUsed:
     """What the batch adds to the reasoning that the session has used."""
     reported = counted = unreported = 0
-    for item in prepared:
-        thought = item.thought
-        reported += thought.reported
-        counted += thought.counted
-        unreported += thought.unreported
+    for item in encoded:
+        used = item.used
+        reported += used.reported
+        counted += used.counted
+        unreported += used.unreported
     return ReasoningUsed(reported, counted, unreported)
 
 
-class _Steps(NamedTuple):
+class _Statements(NamedTuple):
     """The texts of the statements that every append runs."""
 
-    head: str
-    message: str
-    body: str
-    thinking: str
-    go_on: str
-    said: str
-    origin: str
+    read_branch: str
+    insert_message: str
+    insert_body: str
+    insert_thinking: str
+    advance_branch: str
+    touch_session: str
+    insert_origin: str
 
 
-_STEPS = (_HEAD, _INSERT_MESSAGE, _INSERT_BODY, _INSERT_THINKING, _GO_ON, AFTER_APPEND)
-_known: dict[str, _Steps] = {}
+_STATEMENTS = (
+    _READ_BRANCH,
+    _INSERT_MESSAGE,
+    _INSERT_BODY,
+    _INSERT_THINKING,
+    _ADVANCE_BRANCH,
+    TOUCH_SESSION,
+)
+_known: dict[str, _Statements] = {}
 
 
-def _steps(connection: Connection) -> _Steps:
-    """Return them for this connection's dialect; asked for one by one they cost as much again."""
+def _statements(connection: Connection) -> _Statements:
+    """Return their texts for a dialect; asked for one by one they cost as much again."""
     name = connection.dialect.name
     if name not in _known:
-        _known[name] = _Steps(
-            *[statement.text(connection) for statement in (*_STEPS, origins.INSERT(connection))]
+        _known[name] = _Statements(
+            *[
+                statement.text(connection)
+                for statement in (*_STATEMENTS, origins.INSERT(connection))
+            ]
         )
     return _known[name]
 
 
-def _in_steps(
+def _append_on_sqlite(
     connection: Connection,
     key: int,
     branch: int,
-    prepared: Sequence[EncodedMessage],
+    encoded: Sequence[EncodedMessage],
     after: int | None,
     ending: str | None,
     now: int,
 ) -> int | None:
     this = (key, branch)
-    sql = _steps(connection)
+    sql = _statements(connection)
     cursor = driver(connection).cursor()
-    head = cursor.execute(sql.head, this).fetchone()
+    head = cursor.execute(sql.read_branch, this).fetchone()
     if head is None:
         return None
     first: int = head[0]
     if head[1] != ending or after not in (None, first - 1):
         return None
-    for number, text in {item.origin for item in prepared if item.origin}:
-        cursor.execute(sql.origin, (key, number, text))
-    carried = state(first - 1, head[2:])
-    for item in prepared:
+    for number, text in {item.origin for item in encoded if item.origin}:
+        cursor.execute(sql.insert_origin, (key, number, text))
+    carried = decode_totals(first - 1, head[2:])
+    for item in encoded:
         carried = add_totals(carried, item.own)
         place = (*this, carried.position)
         own, sums = tuple(item.columns.values()), state_values(carried)
-        cursor.execute(sql.message, (*place, *own[:_OWN], *sums, *own[_OWN:]))
-        cursor.execute(sql.body, (*place, *item.body.values()))
-        for row in item.thinking:
-            cursor.execute(sql.thinking, (*place, *row.values()))
-    cursor.execute(sql.go_on, (carried.position + 1, *sums, *this))
-    used = _thought(prepared)
+        cursor.execute(
+            sql.insert_message, (*place, *own[:_BEFORE_TOTALS], *sums, *own[_BEFORE_TOTALS:])
+        )
+        cursor.execute(sql.insert_body, (*place, *item.body.values()))
+        for thought in item.thinking:
+            cursor.execute(sql.insert_thinking, (*place, *thought.values()))
+    cursor.execute(sql.advance_branch, (carried.position + 1, *sums, *this))
+    used = _reasoning_used(encoded)
     begins = int(branch == 1 and first == 1)
-    said = (used.reported, used.counted, used.unreported, begins, now, now, key)
-    cursor.execute(sql.said, said)
+    session_values = (used.reported, used.counted, used.unreported, begins, now, now, key)
+    cursor.execute(sql.touch_session, session_values)
     if ending is not None:
         cursor.execute(_END_DRAFT.text(connection), this)
     return first
 
 
-_CALL = """SELECT {}.append_messages(
+_APPEND_FUNCTION = """SELECT {}.append_messages(
     %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
     %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json)"""
 
 
-def _in_one(
+def _append_on_postgres(
     connection: Connection,
     key: int,
     branch: int,
-    prepared: Sequence[EncodedMessage],
+    encoded: Sequence[EncodedMessage],
     after: int | None,
     ending: str | None,
     now: int,
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
     heads, texts, thoughts, kinds = [], [], [], []
-    for item, carried in zip(
-        prepared, running_totals([item.own for item in prepared]), strict=True
-    ):
+    for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
         place = {"position": carried.position}
         digest = "\\x" + item.columns["digest"].hex()
         head = {**item.columns, **state_columns(carried), "digest": digest, "opaque": None}
         head["made_by"] = item.origin and item.origin[1]
-        heads.append({**place, **_some(head)})
-        texts.append({**place, **_some(item.body)})
-        thoughts += [{**place, **_some(row)} for row in item.thinking]
+        heads.append({**place, **_without_nulls(head)})
+        texts.append({**place, **_without_nulls(item.body)})
+        thoughts += [{**place, **_without_nulls(row)} for row in item.thinking]
         kinds.append(dict(carried.opaque))
     rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
     merging = _json(kinds) if kinds[-1] else None
-    used = _thought(prepared)
+    used = _reasoning_used(encoded)
     used_up = (used.reported, used.counted, used.unreported)
-    given = (key, branch, after, ending, len(prepared), now, *used_up, *rows, merging)
-    call = _CALL.format(quoted(schema_of(connection) or "public"))
+    given = (key, branch, after, ending, len(encoded), now, *used_up, *rows, merging)
+    call = _APPEND_FUNCTION.format(quoted(schema_of(connection) or "public"))
     (first,) = driver(connection).execute(call, given).fetchone()
     return None if first is None else int(first)
 
 
-def _some(columns: dict[str, Any]) -> dict[str, Any]:
+def _without_nulls(columns: dict[str, Any]) -> dict[str, Any]:
     """Return the columns that have a value; the others are NULL."""
     return {name: value for name, value in columns.items() if value is not None}
 

@@ -106,7 +106,7 @@ def _one(
 def _states(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals, RunningTotals]:
     """Return the state that a row carries, and the one that its message is on its own."""
     position, origin, visible, clearable, exactness, has_call, shape, *stored = row
-    old = decode.state(position, stored)
+    old = decode.decode_totals(position, stored)
     sent = old.last_sent == position
     if changed is not None and changed.sent is not None:
         sent = changed.sent

@@ -30,7 +30,7 @@ _PROBES = 3
 _GROWTH = 4
 
 
-def raw(state: RunningTotals) -> int:
+def raw_tokens(state: RunningTotals) -> int:
     """Return all tokens up to a state, thinking of every kind included."""
     return state.visible + state.portable + sum([own for own, _ in state.opaque.values()])
 
@@ -80,7 +80,7 @@ class Link:
         return [one.id for one in self.tools if not one.is_call]
 
 
-def link(row: StoredRow) -> Link:
+def link_of(row: StoredRow) -> Link:
     """Return what ties a message to others; whether it was read with thinking or without."""
     return Link(
         position=row.position,

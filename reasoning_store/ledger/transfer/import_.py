@@ -145,8 +145,8 @@ class IncomingSession:
             raise InvalidCall("annotations: an erased message keeps nothing")
         annotations = self._masked(line.annotations)
         encoded = self.rules.encode(line, NewMessage(message, counts, line.sent, annotations))
-        if line.counts is not None and encoded.thought.unreported:
-            self.recounted += encoded.thought.counted - sum(line.counts.thinking)
+        if line.counts is not None and encoded.used.unreported:
+            self.recounted += encoded.used.counted - sum(line.counts.thinking)
         branch.messages.append(
             IncomingMessage(
                 number=number, position=position, encoded=encoded, has_id=line.id is not None

@@ -155,7 +155,7 @@ class Transfer:
 
     def encoded(self, line: MessageLine, new: NewMessage) -> EncodedMessage:
         """Return the columns of a message, with those that only its line has."""
-        encoded = self._messages.prepared(new, self._clock.time(line.created_at), id=line.id)
+        encoded = self._messages.encode_entry(new, self._clock.time(line.created_at), id=line.id)
         more: dict[str, Any] = {name: getattr(line, named) for name, named in EXPORTED.items()}
         return encoded._replace(columns={**encoded.columns, **more})
 
