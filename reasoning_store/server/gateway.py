@@ -72,6 +72,11 @@ class Gateway:
         await self._upstream.close()
         await asyncio.to_thread(self._unsaved.save)
 
+    @property
+    def names(self) -> dict[str, str | None]:
+        """The provider and its address."""
+        return {"provider": self._options.provider, "base_url": self._upstream.base_url}
+
     async def chat(self, request: Request) -> Response:
         """Answer a request that carries a conversation."""
         path, mode = self._split_path(request)
@@ -239,8 +244,7 @@ class Gateway:
     def _count_here(self, path: str, content: bytes) -> int:
         form = find_form(path)
         assert form is not None
-        names = {"provider": self._options.provider, "base_url": self._upstream.base_url}
-        return count_body(form, json.loads(content), **names)
+        return count_body(form, json.loads(content), **self.names)
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
         """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -24,6 +26,7 @@ from reasoning_store.server.stored_responses import (
     expand_body,
     find_reply,
     find_response_session,
+    finish_response,
     write_events,
 )
 from reasoning_store.server.upstream import NO_ROUTE
@@ -47,10 +50,24 @@ class Responses:
         ]
 
     def _route(self, path: str, method: str, work: Work) -> Route:
-        absent = None if self._gateway is None else self._gateway.pass_on
-        return make_route(
-            path, method, work, largest_body=self._options.largest_body, absent=absent
-        )
+        largest = self._options.largest_body
+        if self._gateway is None:
+            return make_route(path, method, work, largest_body=largest)
+        absent = self._ask_provider if work is _retrieve else self._gateway.pass_on
+        return make_route(path, method, work, largest_body=largest, absent=absent)
+
+    async def _ask_provider(self, request: Request, content: bytes) -> Response:
+        """Return the provider's response; where it is one that began here, store its reply."""
+        assert self._gateway is not None
+        answer = await self._gateway.pass_on(request)
+        if answer.status_code == 200 and answer.body:
+            id = request.path_params["id"]
+            # A store that fails does not keep the answer from the client.
+            with suppress(Absent, ValueError, rs.ReasoningStoreError):
+                found = json.loads(bytes(answer.body))
+                owner, names = request_owner(request), self._gateway.names
+                await asyncio.to_thread(finish_response, owner, id, found, **names)
+        return answer
 
     async def _delete(self, request: Request) -> Response:
         """Erase a reply here, and have the provider delete its own copy."""
@@ -71,14 +88,14 @@ class Responses:
 def _retrieve(owner: Owner, body: Any, query: Query, id: str) -> dict[str, Any] | Response:
     session, stored = find_reply(owner, id)
     if query.get("stream") != "true":
-        return as_response(session, stored)
+        return as_response(id, session, stored)
     after = query.get("starting_after", "-1")
     if not after.removeprefix("-").isdecimal():
         raise rs.InvalidCall("starting_after: the number of an event")
     if stored.message.status == "streaming":
         _wait_until_ended(session)
         session, stored = find_reply(owner, id)
-    events = b"".join(write_events(as_response(session, stored), int(after)))
+    events = b"".join(write_events(as_response(id, session, stored), int(after)))
     return Response(events, media_type="text/event-stream")
 
 
@@ -87,7 +104,7 @@ def _cancel(owner: Owner, body: Any, query: Query, id: str) -> dict[str, Any]:
     session = find_response_session(owner, id)
     if _is_arriving(session, id) and session.stop("client"):
         _wait_until_ended(session)
-    return as_response(*find_reply(owner, id))
+    return as_response(id, *find_reply(owner, id))
 
 
 def _is_arriving(session: rs.Session, id: str) -> bool:

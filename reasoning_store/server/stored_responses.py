@@ -53,12 +53,38 @@ def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:
     """Return the session of a response, and its reply, which may still be arriving."""
     session = find_response_session(owner, id)
     with suppress(rs.NotFound):  # nothing of the reply has arrived
-        found = session.get(id)
-        message = found.message
-        is_ended = message.finish_reason not in _UNFINISHED
-        if message.role == "assistant" and message.status != "erased" and is_ended:
+        found: Stored | None = session.get(id)
+        if found is not None and _is_unfinished(found):
+            found = _find_finished(session, found)
+        if found and found.message.role == "assistant" and found.message.status != "erased":
             return session, found
     raise _absent(id)
+
+
+def finish_response(owner: Owner, id: str, response: Any, **names: Any) -> None:
+    """Store the reply of a background response, now that its provider has it."""
+    if not isinstance(response, dict):
+        return
+    session = find_response_session(owner, id)
+    begun = session.get(id)
+    is_finished = response.get("id") == id and response.get("status") not in _UNFINISHED
+    if is_finished and _is_unfinished(begun) and _find_finished(session, begun) is None:
+        session.edit(id, rs.normalize_response(response, api=FORM.api, **names))
+
+
+def _is_unfinished(stored: Stored) -> bool:
+    return stored.message.finish_reason in _UNFINISHED
+
+
+def _find_finished(session: rs.Session, begun: Stored) -> Stored | None:
+    """Return the reply that took the place of a background response's first answer."""
+    for branch in reversed(session.branches()):
+        with suppress(rs.NotFound):
+            found = session.branch(branch.id).get(begun.position)
+            origin = found.message.origin
+            if origin and origin.response_id == begun.id and not _is_unfinished(found):
+                return found
+    return None
 
 
 def find_response_session(owner: Owner, id: str) -> rs.Session:
@@ -73,8 +99,8 @@ def _absent(id: str) -> Absent:
     return Absent(f"Response with id '{id[:100]}' not found.")
 
 
-def as_response(session: rs.Session, stored: Stored) -> dict[str, Any]:
-    """Return a reply as a response."""
+def as_response(id: str, session: rs.Session, stored: Stored) -> dict[str, Any]:
+    """Return a reply as the response of an id."""
     message = stored.message
     reason = message.finish_reason
     status = _STATUSES.get(message.status, "completed")
@@ -85,7 +111,7 @@ def as_response(session: rs.Session, stored: Stored) -> dict[str, Any]:
     created = int(stored.created_at.timestamp())
     found = {
         **_DEFAULTS,
-        "id": stored.id,
+        "id": id,
         "object": "response",
         "created_at": created,
         "completed_at": created if status == "completed" else None,

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 import reasoning_store as rs
 from reasoning_store.server.options import ServerOptions
+from reasoning_store.testing import response
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
@@ -155,6 +156,35 @@ def test_two_requests_after_one_response_are_two_branches(
         assert text in str(items[-1])
         assert len(items) == 4
         assert client.responses.retrieve(id).status == "completed"
+
+
+def test_a_background_response_is_stored_once_it_is_complete(store: rs.Store) -> None:
+    """The client asks for it until then; the provider answers, and then it is ours."""
+    thought = rs.ThinkingBlock(thought="Cold.", source_field="reasoning.summary", encrypted="g")
+    message = rs.assistant(thought, "It is 4 C.", origin=rs.Origin(response_id="resp_later"))
+    done = response(message, api="openai.responses", provider="openai", model="gpt-5.2")
+    begun = {**done, "status": "queued", "output": [], "background": True}
+    answers = [{**begun, "status": "in_progress"}, done]
+    routes = [
+        Route("/v1/responses", lambda request: JSONResponse(begun), methods=["POST"]),
+        Route("/v1/responses/{id}", lambda request: JSONResponse(answers.pop(0))),
+    ]
+    with (
+        listening(Starlette(routes=routes)) as upstream,
+        serving(store, ServerOptions(upstream=upstream, provider="openai")) as address,
+        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as client,
+    ):
+        client.responses.create(model="gpt-5.2", input="How is Oslo?", background=True)
+        found = [client.responses.retrieve("resp_later") for _ in range(3)]
+
+    assert [one.status for one in found] == ["in_progress", "completed", "completed"]
+    assert [one.id for one in found] == ["resp_later"] * 3
+    assert found[2].output_text == "It is 4 C."
+    session = store.find_session("resp_later")
+    assert session is not None
+    history = store.session(session.id).history()
+    assert [one.message.text for one in history] == ["How is Oslo?", "It is 4 C."]
+    assert history[1].message.thinking[0].thought == "Cold."
 
 
 def test_the_provider_compacts_a_conversation_of_ours(store: rs.Store) -> None:
