@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ import httpx2
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import find_form
@@ -27,10 +25,11 @@ from reasoning_store.server.bodies import read_body
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
-from reasoning_store.server.problems import StoreFailed, problem, problem_body
+from reasoning_store.server.problems import StoreFailed, problem
+from reasoning_store.server.relay import Relay, describe_failure, run_to_end
 from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import find_named
-from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
+from reasoning_store.server.tracing import find_call
 from reasoning_store.server.unsaved import UnsavedReplies
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
@@ -112,7 +111,7 @@ class Gateway:
             if begun is not None:
                 await begun
             elif exchange is not None and _is_stream(response):
-                await _to_thread(exchange.begin_stream)
+                await run_to_end(exchange.begin_stream)
         except rs.ReasoningStoreError as error:
             await response.aclose()
             raise StoreFailed(error) from error
@@ -178,7 +177,7 @@ class Gateway:
             await response.aclose()
         if exchange is not None:
             try:
-                await _to_thread(exchange.record, content)
+                await run_to_end(exchange.record, content)
             except rs.ReasoningStoreError as error:
                 raise StoreFailed(error) from error
             finally:
@@ -300,92 +299,6 @@ class Gateway:
         return Response(content, response.status_code, headers)
 
 
-class Relay(Response):
-    """A stream that is passed on as it comes, and recorded on its way."""
-
-    def __init__(
-        self,
-        path: str,
-        upstream: httpx2.Response,
-        exchange: Exchange | None,
-        rewriter: Rewriter | None,
-        headers: dict[str, str],
-        unsaved: UnsavedReplies,
-    ) -> None:
-        self.status_code = upstream.status_code
-        self.background = None
-        self.init_headers(headers)
-        self._path = path
-        self._upstream = upstream
-        self._exchange = exchange
-        self._rewriter = rewriter
-        self._unsaved = unsaved
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = find_call(scope)
-        pump = asyncio.ensure_future(self._pump(send, call))
-        left = asyncio.ensure_future(_wait_until_left(receive))
-        try:
-            await asyncio.wait({pump, left}, return_when=asyncio.FIRST_COMPLETED)
-            if call is not None and not pump.done():
-                call.fail(CLIENT_LEFT)
-        except asyncio.CancelledError:
-            # The server stops, and cancels again whatever waits: store without waiting.
-            if self._exchange is not None:
-                self._exchange.leave()
-            raise
-        finally:
-            for task in (pump, left):
-                task.cancel()
-            await asyncio.gather(pump, left, return_exceptions=True)
-            await self._upstream.aclose()
-            if self._exchange is not None:
-                await _to_thread(self._exchange.leave)
-                self._unsaved.add(self._exchange)
-
-    async def _pump(self, send: Send, call: Call | None) -> None:
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
-        )
-
-        async def emit(piece: bytes) -> None:
-            if piece:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-
-        exchange, rewriter = self._exchange, self._rewriter
-        try:
-            async for piece in self._upstream.aiter_bytes():
-                if call is not None:
-                    call.note_chunk()
-                if exchange is not None and exchange.feed(piece):
-                    await _to_thread(exchange.finish)
-                await emit(piece if rewriter is None else rewriter.feed(piece))
-                if exchange is not None and exchange.is_ready:
-                    await _to_thread(exchange.begin_stream)
-                if exchange is not None and exchange.is_stopped:
-                    break
-            if exchange is not None:
-                await _to_thread(exchange.finish)
-            if rewriter is not None:
-                await emit(rewriter.finish())
-        except httpx2.HTTPError as error:
-            if call is not None:
-                call.fail(type(error).__name__)
-            if exchange is not None:
-                await _to_thread(exchange.leave)
-            await emit(_broken_event(self._path, error))
-        except rs.ReasoningStoreError as error:
-            # on_store_error is "fail": the client reads why its reply ends here.
-            if call is not None:
-                call.fail(type(error).__name__)
-            await emit(_error_event(self._path, 503, f"the store failed: {error}"))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 def _is_stream(response: httpx2.Response) -> bool:
     return response.is_success and str(response.headers.get("content-type", "")).startswith(_STREAM)
 
@@ -394,17 +307,7 @@ async def _drop_draft(exchange: Exchange | None, begun: asyncio.Future[None] | N
     """End the draft of a reply that did not come, so that nothing is stored of it."""
     if exchange is not None and begun is not None:
         await begun
-        await _to_thread(exchange.leave)
-
-
-async def _wait_until_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _to_thread(work: Callable[..., Any], *given: Any) -> None:
-    """Run a write of the store to its end, also where the client leaves meanwhile."""
-    await asyncio.shield(asyncio.to_thread(work, *given))
+        await run_to_end(exchange.leave)
 
 
 def _shows_thinking(exchange: Exchange | None) -> bool:
@@ -428,24 +331,7 @@ def _refuse_mode(path: str, text: str) -> Response:
     return problem(path, 400, text, code="unknown_mode", param=MODE_HEADER)
 
 
-def _failure(error: httpx2.HTTPError) -> tuple[int, str]:
-    if isinstance(error, httpx2.TimeoutException):
-        return 504, "the provider did not answer in time"
-    if isinstance(error, httpx2.ConnectError):
-        return 502, "the provider cannot be reached"
-    return 502, "the provider broke the connection"
-
-
 def _refuse_upstream(path: str, error: httpx2.HTTPError, exchange: Exchange | None) -> Response:
-    status, text = _failure(error)
+    status, text = describe_failure(error)
     headers = exchange.headers if exchange else {}
     return problem(path, status, text, code="upstream_failed", headers=headers)
-
-
-def _broken_event(path: str, error: httpx2.HTTPError) -> bytes:
-    return _error_event(path, *_failure(error))
-
-
-def _error_event(path: str, status: int, text: str) -> bytes:
-    body = json.dumps(problem_body(path, status, text, code="upstream_failed"))
-    return f"event: error\ndata: {body}\n\n".encode()

@@ -1,0 +1,133 @@
+"""A stream on its way from the provider to the client: passed on as it comes, and recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+import reasoning_store as rs
+from reasoning_store.integrations.exchange import Exchange
+from reasoning_store.server.problems import problem_body
+from reasoning_store.server.rewriting import Rewriter
+from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
+from reasoning_store.server.unsaved import UnsavedReplies
+
+
+class Relay(Response):
+    """A stream that is passed on as it comes, and recorded on its way."""
+
+    def __init__(
+        self,
+        path: str,
+        upstream: httpx2.Response,
+        exchange: Exchange | None,
+        rewriter: Rewriter | None,
+        headers: dict[str, str],
+        unsaved: UnsavedReplies,
+    ) -> None:
+        self.status_code = upstream.status_code
+        self.background = None
+        self.init_headers(headers)
+        self._path = path
+        self._upstream = upstream
+        self._exchange = exchange
+        self._rewriter = rewriter
+        self._unsaved = unsaved
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = find_call(scope)
+        pump = asyncio.ensure_future(self._pump(send, call))
+        left = asyncio.ensure_future(_wait_until_left(receive))
+        try:
+            await asyncio.wait({pump, left}, return_when=asyncio.FIRST_COMPLETED)
+            if call is not None and not pump.done():
+                call.fail(CLIENT_LEFT)
+        except asyncio.CancelledError:
+            # The server stops, and cancels again whatever waits: store without waiting.
+            if self._exchange is not None:
+                self._exchange.leave()
+            raise
+        finally:
+            for task in (pump, left):
+                task.cancel()
+            await asyncio.gather(pump, left, return_exceptions=True)
+            await self._upstream.aclose()
+            if self._exchange is not None:
+                await run_to_end(self._exchange.leave)
+                self._unsaved.add(self._exchange)
+
+    async def _pump(self, send: Send, call: Call | None) -> None:
+        await send(
+            {
+                "type": "http.response.start",
+                "status": self.status_code,
+                "headers": self.raw_headers,
+            }
+        )
+
+        async def emit(piece: bytes) -> None:
+            if piece:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+
+        exchange, rewriter = self._exchange, self._rewriter
+        try:
+            async for piece in self._upstream.aiter_bytes():
+                if call is not None:
+                    call.note_chunk()
+                if exchange is not None and exchange.feed(piece):
+                    await run_to_end(exchange.finish)
+                await emit(piece if rewriter is None else rewriter.feed(piece))
+                if exchange is not None and exchange.is_ready:
+                    await run_to_end(exchange.begin_stream)
+                if exchange is not None and exchange.is_stopped:
+                    break
+            if exchange is not None:
+                await run_to_end(exchange.finish)
+            if rewriter is not None:
+                await emit(rewriter.finish())
+        except httpx2.HTTPError as error:
+            if call is not None:
+                call.fail(type(error).__name__)
+            if exchange is not None:
+                await run_to_end(exchange.leave)
+            await emit(_broken_event(self._path, error))
+        except rs.ReasoningStoreError as error:
+            # on_store_error is "fail": the client reads why its reply ends here.
+            if call is not None:
+                call.fail(type(error).__name__)
+            await emit(_error_event(self._path, 503, f"the store failed: {error}"))
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _wait_until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def run_to_end(work: Callable[..., Any], *given: Any) -> None:
+    """Run a write of the store to its end, also where the client leaves meanwhile."""
+    await asyncio.shield(asyncio.to_thread(work, *given))
+
+
+def describe_failure(error: httpx2.HTTPError) -> tuple[int, str]:
+    """Return the status and the text of an error by which the provider did not answer."""
+    if isinstance(error, httpx2.TimeoutException):
+        return 504, "the provider did not answer in time"
+    if isinstance(error, httpx2.ConnectError):
+        return 502, "the provider cannot be reached"
+    return 502, "the provider broke the connection"
+
+
+def _broken_event(path: str, error: httpx2.HTTPError) -> bytes:
+    return _error_event(path, *describe_failure(error))
+
+
+def _error_event(path: str, status: int, text: str) -> bytes:
+    body = json.dumps(problem_body(path, status, text, code="upstream_failed"))
+    return f"event: error\ndata: {body}\n\n".encode()
