@@ -76,7 +76,7 @@ class StoreState:
         message, annotations = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:
             return None
-        encoding = self.ledger.views.usage(draft.session_key, draft.branch).encoding
+        encoding = self.ledger.views.view_totals(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
         return NewMessage(message, self.count(message, encoding), draft.sent, annotations)
 

@@ -72,7 +72,7 @@ def _place(connection: Connection, key: int, branch: int, at: int | str) -> Mess
             message_ids.locate(connection, key, branch, at)
             raise _arriving()
         return place
-    lineage, _ = branches.get(connection, key, branch)
+    lineage = branches.get(connection, key, branch)
     if at == lineage.next_position:
         draft = draft_rows.get(connection, key, branch, now=0)
         if draft is not None and draft.parts:

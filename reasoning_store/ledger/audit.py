@@ -51,7 +51,7 @@ from reasoning_store.ledger.rows import (
 from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
-    STATE,
+    TOTALS,
     bodies,
     messages,
     metadata,
@@ -68,7 +68,7 @@ _ROWS = Statement(
         _m.digest,
         _b.sent,
         *(_m[name] for name in CHECKED),
-        *(_m[name] for name in STATE),
+        *(_m[name] for name in TOTALS),
     )
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position.between(bindparam("first"), bindparam("last")))
@@ -180,7 +180,7 @@ def session(
         own = lineage.next_position - lineage.first
         if (count, first, last) != (own, lineage.first, lineage.next_position - 1):
             problem("gap", f"{own} messages belong here, {count} are there", number)
-        elif attempted(number, _head, lineage) is False:
+        elif attempted(number, _head_follows, lineage) is False:
             problem("state", "the head is not what its last message carries", number)
         attempted(number, _check_compactions, lineage, problem)
         attempted(number, _check_draft, number, problem)
@@ -207,15 +207,15 @@ def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
     )
 
 
-def _head(connection: Connection, key: int, lineage: BranchRow) -> bool:
-    return _state_at(connection, key, lineage, lineage.state.position) == lineage.state
+def _head_follows(connection: Connection, key: int, lineage: BranchRow) -> bool:
+    return _totals_at(connection, key, lineage, lineage.totals.position) == lineage.totals
 
 
-def _state_at(
+def _totals_at(
     connection: Connection, key: int, lineage: BranchRow, at: int
 ) -> RunningTotals | None:
     try:
-        return branches.states(connection, key, lineage, [at])[at][0]
+        return branches.totals_at(connection, key, lineage, [at])[at].totals
     except NotFound:
         return None  # the lineage does not lead there, which is a problem of its own
 
@@ -235,7 +235,7 @@ def _check_compactions(
     problem: Callable[[ProblemCode, str, int], None],
 ) -> None:
     every = compaction_rows.all_of(connection, key, lineage.number)
-    following = branches.read_branch(connection, key, lineage.number)[2]
+    following = branches.read_branch(connection, key, lineage.number).next_compaction
     if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
     for number, what in compaction_rows.placement_problems(
@@ -248,10 +248,10 @@ def messages_of(
     connection: Connection, key: int, branch: int, first: int, last: int
 ) -> list[Problem]:
     """Check the messages of a branch's own from ``first`` to ``last``."""
-    lineage, _ = branches.get(connection, key, branch)
+    lineage = branches.get(connection, key, branch)
     last = min(last, lineage.next_position - 1)
     try:
-        before = _state_at(connection, key, lineage, first - 1)
+        before = _totals_at(connection, key, lineage, first - 1)
     except CorruptRow:
         before = None  # the row before is a problem of its own
     stored = {
@@ -286,14 +286,14 @@ def messages_of(
         if wrong and made.columns["digest"] == digest:
             problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
         try:
-            state = decode.decode_totals(position, carries)
+            carried = decode.decode_totals(position, carries)
         except (CorruptRow, *decode.UNREADABLE):
             problems.append(Problem("unreadable", "the state cannot be read back", *place))
             before = None
             continue
-        if before is not None and totals.add_totals(before, made.own) != state:
+        if before is not None and totals.add_totals(before, made.own) != carried:
             problems.append(Problem("state", "does not follow from the message before", *place))
-        before = state
+        before = carried
     return problems
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -39,7 +39,7 @@ from reasoning_store.ledger.rows import decode, encode
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.tables import (
-    STATE,
+    TOTALS,
     branches,
     compactions,
     drafts,
@@ -60,7 +60,7 @@ _COLUMNS = (
     _b.segments,
     _b.next_position,
     _b.created_at,
-    *(_b[column] for column in STATE),
+    *(_b[column] for column in TOTALS),
 )
 _THESE = _b.session_key == bindparam("key")
 
@@ -78,7 +78,7 @@ _LIST = Statement(
 )
 """Each branch with its ``last_at``."""
 WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
-"""What ``decode_branch`` takes."""
+"""The columns that ``decode_branch`` takes."""
 THIS = (
     _THESE,
     _b.branch == bindparam("branch"),
@@ -87,14 +87,14 @@ THIS = (
 _GET = Statement(select(*WHOLE).where(*THIS))
 _PLACES = tuple((f"branch_{n}", f"position_{n}") for n in range(3))
 _NOWHERE = {name: 0 for place in _PLACES for name in place}
-_STATES = Statement(
+_TOTALS_AT = Statement(
     union_all(
         *(
             select(
                 literal_column(str(n)),
                 _m.position,
                 _m.has_call,
-                *(_m[column] for column in STATE),
+                *(_m[column] for column in TOTALS),
             ).where(
                 _m.session_key == bindparam("key"),
                 _m.branch == bindparam(number),
@@ -117,6 +117,22 @@ _COMPACTIONS = Statement(
 _INSERT_COMPACTION = Statement(insert(compactions))
 
 
+class BranchRead(NamedTuple):
+    """A branch, and what a view of it takes of its row and its session's."""
+
+    row: BranchRow
+    encoding: str
+    next_compaction: int
+
+
+class PositionTotals(NamedTuple):
+    """The running totals up to and including one message."""
+
+    totals: RunningTotals
+    has_call: bool
+    """Whether that message has a call."""
+
+
 def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
     try:
         return _branch(row, last_at)
@@ -125,7 +141,7 @@ def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
 
 
 def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
-    number, parent, first, segments, next_position, created_at, *state = row
+    number, parent, first, segments, next_position, created_at, *carried = row
     shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
     own = (Segment(number, first, next_position - 1),) if first < next_position else ()
     return BranchRow(
@@ -133,31 +149,29 @@ def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
         parent=parent,
         first=first,
         segments=shared + own,
-        state=decode.decode_totals(next_position - 1, state),
+        totals=decode.decode_totals(next_position - 1, carried),
         created_at=created_at,
         last_at=last_at,
     )
 
 
-def get(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str]:
-    """Return a branch, and the encoding that its session counts in."""
-    return read_branch(connection, key, branch)[:2]
+def get(connection: Connection, key: int, branch: int) -> BranchRow:
+    return read_branch(connection, key, branch).row
 
 
-def reread(connection: Connection, key: int, was: BranchRow) -> tuple[BranchRow, str]:
-    """Return the same of a branch that was looked at before.
+def reread(connection: Connection, key: int, was: BranchRow) -> BranchRead:
+    """Return a branch that was read before.
 
     Where its session was erased meanwhile it is gone, though one may stand there again under
     the same id: that one was made later, or is not as long yet.
     """
-    found, encoding = get(connection, key, was.number)
-    if found.created_at != was.created_at or found.next_position < was.next_position:
+    now = read_branch(connection, key, was.number)
+    if now.row.created_at != was.created_at or now.row.next_position < was.next_position:
         raise no_branch(was.number)
-    return found, encoding
+    return now
 
 
-def read_branch(connection: Connection, key: int, branch: int) -> tuple[BranchRow, str, int]:
-    """Return a branch, its session's encoding, and the number of its next compaction."""
+def read_branch(connection: Connection, key: int, branch: int) -> BranchRead:
     check_branch(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
@@ -165,10 +179,10 @@ def read_branch(connection: Connection, key: int, branch: int) -> tuple[BranchRo
     return decode_branch(row)
 
 
-def decode_branch(row: Sequence[Any]) -> tuple[BranchRow, str, int]:
-    """Return what ``read_branch`` returns, from its row."""
+def decode_branch(row: Sequence[Any]) -> BranchRead:
+    """Return a branch from the columns of ``WHOLE``."""
     *own, encoding, next_compaction = row
-    return _row(own), encoding, next_compaction
+    return BranchRead(_row(own), encoding, next_compaction)
 
 
 def check_branch(branch: int) -> None:
@@ -229,22 +243,23 @@ def segment_at(branch: BranchRow, position: int) -> Segment:
     raise no_position(position)
 
 
-def states(
+def totals_at(
     connection: Connection, key: int, branch: BranchRow, positions: Sequence[int]
-) -> dict[int, tuple[RunningTotals, bool]]:
-    """Return the state at each position, with whether the message there has a call.
+) -> dict[int, PositionTotals]:
+    """Return the running totals at each position; three positions are one statement.
 
-    Three positions are one statement; 0 is the empty state.
+    Those at 0 are empty.
     """
-    found = {0: (NOTHING, False)}
+    found = {0: PositionTotals(NOTHING, has_call=False)}
     wanted = [position for position in positions if position]
     for start in range(0, len(wanted), len(_PLACES)):
         params: dict[str, Any] = {"key": key, **_NOWHERE}
         for (number, at), position in zip(_PLACES, wanted[start:], strict=False):
             params[number], params[at] = segment_at(branch, position).branch, position
         try:
-            for _, position, has_call, *sums in _STATES.rows(connection, params):
-                found[position] = (decode.decode_totals(position, sums), bool(has_call))
+            for _, position, has_call, *sums in _TOTALS_AT.rows(connection, params):
+                carried = decode.decode_totals(position, sums)
+                found[position] = PositionTotals(carried, bool(has_call))
         except decode.UNREADABLE:
             raise CorruptRow("the state that a message carries cannot be read back") from None
     if not found.keys() >= set(wanted):
@@ -254,12 +269,12 @@ def states(
 
 def add_branch(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
     """Write a branch that shares the positions before ``at``, and return its number."""
-    # First, since it holds the session: an erasure could change the state that is copied.
+    # First, since it holds the session: an erasure could change the totals that are copied.
     number = sessions.take_branch_number(connection, key)
     parent, _, next_compaction = read_branch(connection, key, branch)
     if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
-    state = states(connection, key, parent, [at - 1])[at - 1][0]
+    carried = totals_at(connection, key, parent, [at - 1])[at - 1].totals
     shared = [[s.branch, s.first, s.last] for s in segments_upto(parent.segments, at - 1)]
     _INSERT.run(
         connection,
@@ -273,7 +288,7 @@ def add_branch(connection: Connection, key: int, branch: int, at: int, *, create
             "draft": None,
             "next_compaction": next_compaction,
             "created_at": created_at,
-            **encode.state_columns(state),
+            **encode.totals_columns(carried),
         },
     )
     return number
@@ -326,11 +341,11 @@ class Branches:
 
     def head(self, session_key: int, branch: int) -> RunningTotals:
         """Return the running totals at the head of a branch; its position is the last one."""
-        return self.get(session_key, branch).state
+        return self.get(session_key, branch).totals
 
     def get(self, session_key: int, branch: int) -> BranchRow:
         return self._database.read(
-            lambda connection: get(connection, session_key, branch)[0], single=True
+            lambda connection: get(connection, session_key, branch), single=True
         )
 
     def fork(

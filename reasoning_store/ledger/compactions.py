@@ -30,8 +30,8 @@ from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.view_records import (
+    ActiveCompactions,
     CompactionRow,
-    InForce,
     NewCompaction,
     RangeSnapshot,
 )
@@ -87,7 +87,7 @@ def basis(
     connection: Connection, key: int, found: BranchRow, first: int, last: int
 ) -> RangeSnapshot:
     """Return what a range is now; refuse one that no summary can stand for."""
-    head = found.state
+    head = found.totals
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
     if first < 1 or last > head.position:
@@ -96,8 +96,8 @@ def basis(
         raise InvalidCall(
             "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
         )
-    states = branches.states(connection, key, found, [first - 1, first, last, last + 1])
-    if states[first][0].turn_start != first or states[last + 1][0].turn_start != last + 1:
+    carried = branches.totals_at(connection, key, found, [first - 1, first, last, last + 1])
+    if carried[first].totals.turn_start != first or carried[last + 1].totals.turn_start != last + 1:
         raise InvalidCall(
             f"from {first} to {last} are no whole turns",
             hint="a turn is a real user message and all that follows it up to the next one",
@@ -113,13 +113,13 @@ def basis(
                 f"a summary replaces {begin} to {end} already",
                 hint=f"take in all of it, or undo it first: it is number {number}",
             )
-    sums = totals.totals_between(states[first - 1][0], states[last][0])
+    sums = totals.totals_between(carried[first - 1].totals, carried[last].totals)
     return RangeSnapshot(first, last, sums, tuple(inside))
 
 
 def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int) -> RangeSnapshot:
     """Return what is to be cleared now; refuse a place up to which no results can be."""
-    head = found.state
+    head = found.totals
     if not 1 <= check_number("a position", last) <= head.position:
         raise branches.no_position(last)
     if head.turn_start is None or last >= head.turn_start:
@@ -134,7 +134,7 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
             hint=f"clear beyond, or undo that first: it is number {cleared.number}",
         )
     sums = totals.totals_between(
-        totals.NOTHING, branches.states(connection, key, found, [last])[last][0]
+        totals.NOTHING, branches.totals_at(connection, key, found, [last])[last].totals
     )
     # On a fork, one that reaches farther may not be in force before its own turn has begun.
     rows = _not_superseded(connection, key, found.number)
@@ -212,7 +212,7 @@ def _basis_of(
     connection: Connection, key: int, branch: int, wanted: NewCompaction
 ) -> RangeSnapshot:
     """Return what is wanted now; refuse what is not as it was when that was planned."""
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     try:
         if wanted.kind == "clearing":
             now = clearing_basis(connection, key, found, wanted.last)
@@ -249,8 +249,8 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     found = get(connection, key, branch, number)
     if found.undone_at is not None:
         return found
-    lineage, _ = branches.get(connection, key, branch)
-    wider = _in_its_place(found, in_force_at(connection, key, branch, lineage.state.turn_start))
+    lineage = branches.get(connection, key, branch)
+    wider = _in_its_place(found, in_force_at(connection, key, branch, lineage.totals.turn_start))
     if wider is not None:
         raise Conflict(
             "a wider one has replaced it", hint=f"undo that one first: it is number {wider}"
@@ -267,7 +267,7 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     return get(connection, key, branch, number)
 
 
-def _in_its_place(found: CompactionRow, there: InForce) -> int | None:
+def _in_its_place(found: CompactionRow, there: ActiveCompactions) -> int | None:
     """Return which of those in force stands in the place of another one."""
     if found.kind == "summary":
         around = [
@@ -295,10 +295,10 @@ def of_branch(
     connection: Connection, key: int, branch: int, *, every: bool = False
 ) -> list[CompactionRow]:
     """Return the compactions of a branch that are in force, or every one that it ever had."""
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     if every:
         return compaction_rows.all_of(connection, key, branch)
-    return compaction_rows.in_force(connection, key, branch, found.state.turn_start)
+    return compaction_rows.in_force(connection, key, branch, found.totals.turn_start)
 
 
 class Compactions:

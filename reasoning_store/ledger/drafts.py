@@ -229,7 +229,7 @@ class Drafts:
         """
         check_number("position", position)
         found = self._database.read(
-            lambda connection: branches.get(connection, session_key, branch)[0], single=True
+            lambda connection: branches.get(connection, session_key, branch), single=True
         )
         # What has arrived of a draft may be much: it is read only where it is asked for.
         draft = self.get(session_key, branch) if position == found.next_position else None

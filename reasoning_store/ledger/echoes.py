@@ -102,7 +102,7 @@ def _match(
     ]
     indexes = align_echoes(sent, [echo for _, echo in rows])
     positions = tuple(None if index is None else int(rows[index][0]) for index in indexes)
-    return EchoMatch(key, branch.number, positions, branch.state.position)
+    return EchoMatch(key, branch.number, positions, branch.totals.position)
 
 
 def find(

@@ -131,7 +131,7 @@ class Erasure:
             row, encoding = self._database.read(
                 lambda connection: (
                     history.get(connection, session_key, branch, position, thinking=False),
-                    branches.get(connection, session_key, branch)[1],
+                    branches.read_branch(connection, session_key, branch).encoding,
                 )
             )
             changes = _unthought([row], encoding, count)
@@ -235,7 +235,7 @@ class Erasure:
                 def page(
                     connection: Connection, lineage: BranchRow = lineage, part: Segment = part
                 ) -> tuple[list[StoredRow], str]:
-                    _, encoding = branches.reread(connection, key, lineage)
+                    encoding = branches.reread(connection, key, lineage).encoding
                     return history.of_segments(connection, key, [part], thinking=False), encoding
 
                 yield self._database.read(page)

@@ -130,7 +130,7 @@ def get(
     connection: Connection, key: int, branch: int, position: int, *, thinking: bool
 ) -> StoredRow:
     """Return one message."""
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     segment = branches.segment_at(found, position)
     one = Segment(segment.branch, position, position)
     return of_segments(connection, key, [one], thinking=thinking)[0]
@@ -140,8 +140,8 @@ def from_position(
     connection: Connection, key: int, branch: int, position: int, *, count: int
 ) -> list[StoredRow]:
     """Return at most ``count`` messages from a position on."""
-    found, _ = branches.get(connection, key, branch)
-    last = min(position + count - 1, found.state.position)
+    found = branches.get(connection, key, branch)
+    last = min(position + count - 1, found.totals.position)
     return of_segments(
         connection, key, branches.segments_between(found, position, last), thinking=True
     )
@@ -178,9 +178,9 @@ def window(
     for what, value in given.items():
         if value is not None:
             check_number(what, value, least=0, hint=f"as in history({what}=50)")
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     first = 1 if after is None else max(after + 1, 1)
-    last = found.state.position if before is None else min(before - 1, found.state.position)
+    last = found.totals.position if before is None else min(before - 1, found.totals.position)
     width = total = max(last - first + 1, 0)
     if limit is not None:
         width = min(width, limit)
@@ -218,12 +218,12 @@ def _costs(
 
     def costs(widths: Sequence[int]) -> list[int]:
         places = [named + way * width for width in widths]
-        states = branches.states(connection, key, found, [*places, *base])
-        known.update({place: windows.raw_tokens(state) for place, (state, _) in states.items()})
+        carried = branches.totals_at(connection, key, found, [*places, *base])
+        known.update({place: windows.raw_tokens(at.totals) for place, at in carried.items()})
         base.clear()
         return [abs(known[place] - known[named]) for place in places]
 
-    known = {found.state.position: windows.raw_tokens(found.state)}
+    known = {found.totals.position: windows.raw_tokens(found.totals)}
     base = [] if named in known else [named]
     return costs
 
@@ -231,7 +231,7 @@ def _costs(
 def _floor(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
     """Return how far back a call is looked for: the start of the turn before the cut's."""
     for _ in range(2):
-        turn = branches.states(connection, key, found, [cut])[cut][0].turn_start or 1
+        turn = branches.totals_at(connection, key, found, [cut])[cut].totals.turn_start or 1
         cut = turn - 1
     return max(turn, first)
 
@@ -277,12 +277,12 @@ def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: 
 
 def splits(connection: Connection, key: int, branch: int, position: int) -> bool:
     """Whether something up to a position, in its turn, is tied to something after it."""
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     branches.segment_at(found, position)
-    state = branches.states(connection, key, found, [position])[position][0]
+    carried = branches.totals_at(connection, key, found, [position])[position].totals
     look = partial(_range, connection, key, found, False)
-    rows = look(state.turn_start or 1, position)
-    return _end(position, rows, found.state.position, look, grows=True) != position
+    rows = look(carried.turn_start or 1, position)
+    return _end(position, rows, found.totals.position, look, grows=True) != position
 
 
 class History:

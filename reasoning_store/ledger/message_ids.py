@@ -88,7 +88,7 @@ def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePla
         if row is None:
             raise no_message(id)
         return MessagePlace(*row)
-    lineage, _ = branches.get(connection, key, branch)
+    lineage = branches.get(connection, key, branch)
     return place._replace(branch=branch) if pairs.holds(lineage, place) else place
 
 

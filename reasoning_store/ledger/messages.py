@@ -175,7 +175,7 @@ class Messages:
         now = self._clock.now()
 
         def work(connection: Connection) -> tuple[int, list[StoredRow]]:
-            found, _ = branches.get(connection, session_key, branch)
+            found = branches.get(connection, session_key, branch)
             if at == found.next_position:
                 return branch, []
             fork = branches.fork(connection, session_key, branch, at, created_at=now)
@@ -240,7 +240,7 @@ class Messages:
                 )
         draft = draft_rows.get(connection, session_key, branch, now=self._clock.now())
         if draft is None:
-            last = branches.get(connection, session_key, branch)[0].state.position
+            last = branches.get(connection, session_key, branch).totals.position
         elif key_text is not None and draft.idempotency_key == key_text:
             raise Conflict(
                 "a reply is being recorded under this idempotency key",

@@ -274,7 +274,7 @@ class BranchRow:
     """The first position of its own; those before it are shared."""
     segments: tuple[Segment, ...]
     """Where its messages lie, in order, its own part last (absent while empty)."""
-    state: RunningTotals
+    totals: RunningTotals
     created_at: int
     last_at: int = 0
     """The time of its own last message, or of the reply that is arriving; 0: there is none, or
@@ -282,7 +282,7 @@ class BranchRow:
 
     @property
     def next_position(self) -> int:
-        return self.state.position + 1
+        return self.totals.position + 1
 
 
 @dataclass(frozen=True, slots=True)

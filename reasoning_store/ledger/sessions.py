@@ -37,7 +37,7 @@ from reasoning_store.ledger.records import (
     SessionPage,
     SessionRow,
 )
-from reasoning_store.ledger.rows.encode import check_indexed_name, state_columns
+from reasoning_store.ledger.rows.encode import check_indexed_name, totals_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
 from reasoning_store.ledger.rows.totals import NOTHING
@@ -166,7 +166,7 @@ def insert_first_branch(connection: Connection, key: int, created_at: int) -> No
             "draft": None,
             "next_compaction": 1,
             "created_at": created_at,
-            **state_columns(NOTHING),
+            **totals_columns(NOTHING),
         },
     )
 

@@ -89,8 +89,8 @@ def _belongs_to(table: str, *columns: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(names, [f"{table}.{name}" for name in names], ondelete="CASCADE")
 
 
-def _state() -> tuple[Column[Any], ...]:
-    """The carried state, on every message and on the branch: see ``values.State``."""
+def _totals() -> tuple[Column[Any], ...]:
+    """The running totals, on every message and on the branch: see ``records.RunningTotals``."""
     return (
         _need("sum_visible"),
         _need("sum_portable"),
@@ -106,8 +106,8 @@ def _state() -> tuple[Column[Any], ...]:
     )
 
 
-STATE = tuple(column.name for column in _state())
-"""The columns of the carried state, in the order of ``values.State``."""
+TOTALS = tuple(column.name for column in _totals())
+"""The columns of the running totals, in the order of ``records.RunningTotals``."""
 
 
 sessions = Table(
@@ -147,7 +147,7 @@ branches = Table(
     _need("first"),
     _need("segments", Text),  # [[branch, first, last], ...] of what is shared, flat
     _need("next_position"),
-    *_state(),
+    *_totals(),
     _may("draft", Text),  # the id of the live draft: at most one
     _need("next_compaction", Integer),
     _need("created_at"),
@@ -184,7 +184,7 @@ messages = Table(
     _need("branch", Integer),
     _need("position"),
     *_described(NAMES[:_BEFORE_TOTALS]),
-    *_state(),
+    *_totals(),
     *_described(NAMES[_BEFORE_TOTALS:]),
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("branches", "branch"),

@@ -45,7 +45,7 @@ class Cleared:
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class ActiveCompactions:
     """What makes a view another thing than its messages."""
 
     ranges: tuple[SummaryRange, ...] = ()
@@ -57,12 +57,14 @@ class InForce:
         some = tuple([one.number for one in self.ranges])
         return some if self.cleared is None else (*some, self.cleared.number)
 
-    def before(self, position: int) -> InForce:
+    def before(self, position: int) -> ActiveCompactions:
         """Return what of it makes the view another before a position."""
-        return InForce(tuple([one for one in self.ranges if one.first < position]), self.cleared)
+        return ActiveCompactions(
+            tuple([one for one in self.ranges if one.first < position]), self.cleared
+        )
 
 
-NOTHING_IN_FORCE = InForce()
+NOTHING_IN_FORCE = ActiveCompactions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,28 +152,28 @@ class ViewTotals:
 
     Sums are those of the view: messages for which a summary stands do not count, the
     summary does, and of results that are cleared what stands for them. Positions are those
-    of the lineage.
+    of the whole branch.
     """
 
     head: RunningTotals
     before_turn: RunningTotals
-    """Just before the open turn; the empty state where no turn has started."""
+    """Just before the open turn; empty where no turn has started."""
     last_thinkers: tuple[OwnThinking, ...]
     """The last messages with thinking in the view, the last one first: ``LAST_THINKERS``."""
     origins: dict[int, Origin]
     """The origins that ``head.opaque`` names, but for 0."""
     encoding: str
-    lineage: RunningTotals
+    uncompacted: RunningTotals
     """The same head with every message whole and no summary."""
-    in_force: InForce = NOTHING_IN_FORCE
+    in_force: ActiveCompactions = NOTHING_IN_FORCE
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class RequestSnapshot:
     """All that a count for the next request asks for, as it was at one moment."""
 
     session: SessionRow
     settings: KeptSettings
-    usage: ViewTotals
-    sent: SentRow | None
-    """What the last recorded reply was sent; None too where it was not asked for."""
+    totals: ViewTotals
+    last_request: SentRow | None
+    """That of the last recorded reply; None, too, where it was not asked for."""

@@ -19,6 +19,7 @@ from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.turns import LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, compactions, history, profiles, sessions
+from reasoning_store.ledger.branches import BranchRead, PositionTotals
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -36,11 +37,11 @@ from reasoning_store.ledger.rows.totals import origin_of, own_thinking
 from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
+    ActiveCompactions,
     Cleared,
     CompactionRow,
-    InForce,
-    Outlook,
     RangeSnapshot,
+    RequestSnapshot,
     SummaryRange,
     ViewRow,
     ViewTotals,
@@ -70,23 +71,18 @@ _SENT_FROM = Statement(
 )
 
 
-def state_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> RunningTotals:
-    """Return the state of a branch at its head, or at an earlier position."""
-    head = found.state
+def totals_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> RunningTotals:
+    """Return the running totals of a branch at its head, or at an earlier position."""
+    head = found.totals
     if at is None or at == head.position:
         return head
     if not 0 <= check_number("at", at) <= head.position:
         raise draft_rows.not_counted(connection, key, found, at) or branches.no_position(at)
-    return branches.states(connection, key, found, [at])[at][0]
+    return branches.totals_at(connection, key, found, [at])[at].totals
 
 
 def view(
-    connection: Connection,
-    key: int,
-    branch: int,
-    at: int | None,
-    *,
-    thinking_from: int,
+    connection: Connection, key: int, branch: int, at: int | None, *, thinking_from: int
 ) -> list[ViewRow]:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
 
@@ -94,17 +90,17 @@ def view(
     have given way already, in what the messages count, too.
     """
     found, _, next_compaction = branches.read_branch(connection, key, branch)
-    state = state_at(connection, key, found, at)
+    carried = totals_at(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        in_force = compaction_rows.in_force_at(connection, key, branch, state.turn_start)
+        in_force = compaction_rows.in_force_at(connection, key, branch, carried.turn_start)
     summaries = compaction_rows.summaries(connection, key, branch, in_force)
     segments = []
     start = 1
     for summary in summaries:
         segments += branches.segments_between(found, start, summary.first - 1)
         start = summary.last + 1
-    segments += branches.segments_between(found, start, state.position)
+    segments += branches.segments_between(found, start, carried.position)
     rows: list[ViewRow] = [*_read(connection, key, segments, thinking_from)]
     if in_force.cleared is not None:
         _clear(connection, key, found, in_force.cleared, rows)
@@ -156,12 +152,12 @@ def _position(row: ViewRow) -> int:
     return row.position
 
 
-def outlook(
-    connection: Connection, session: SessionRow, branch: int, at: int | None, *, sent: bool
-) -> Outlook:
+def request_snapshot(
+    connection: Connection, session: SessionRow, branch: int, at: int | None, *, with_last: bool
+) -> RequestSnapshot:
     """Return all that a count for the next request asks for, read at one moment.
 
-    ``sent``: what the last recorded reply was sent too.
+    ``with_last``: with the request of the last recorded reply.
     """
     branches.check_branch(branch)
     key = session.key
@@ -170,29 +166,29 @@ def outlook(
         raise branches.no_branch(branch, session.id)
     of_session = len(SESSION_COLUMNS)
     now = sessions.check_owner(both[:of_session], session.owner, session.id)
-    looked = branches.decode_branch(both[of_session:])
-    counted = _usage(connection, key, looked, at)
-    position = counted.lineage.last_sent if sent else None
-    last = None if position is None else _sent_at(connection, key, looked[0], position)
-    return Outlook(now, profiles.kept_settings(connection, now), counted, last)
+    read = branches.decode_branch(both[of_session:])
+    counted = _view_totals(connection, key, read, at)
+    position = counted.uncompacted.last_sent if with_last else None
+    last = None if position is None else _sent_at(connection, key, read.row, position)
+    return RequestSnapshot(now, profiles.kept_settings(connection, now), counted, last)
 
 
-def usage(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
+def view_totals(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
     """Return what a count of any policy needs, in a number of reads that length cannot move."""
-    return _usage(connection, key, branches.read_branch(connection, key, branch), at)
+    return _view_totals(connection, key, branches.read_branch(connection, key, branch), at)
 
 
-def _usage(
-    connection: Connection, key: int, looked: tuple[BranchRow, str, int], at: int | None
-) -> ViewTotals:
-    found, encoding, next_compaction = looked
-    lineage = state_at(connection, key, found, at)
+def _view_totals(connection: Connection, key: int, read: BranchRead, at: int | None) -> ViewTotals:
+    found, encoding, next_compaction = read
+    uncompacted = totals_at(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
-        in_force = compaction_rows.in_force_at(connection, key, found.number, lineage.turn_start)
+        in_force = compaction_rows.in_force_at(
+            connection, key, found.number, uncompacted.turn_start
+        )
     ranges = in_force.ranges
-    last = lineage.last_thinking
-    turn = 0 if lineage.turn_start is None else lineage.turn_start - 1
+    last = uncompacted.last_thinking
+    turn = 0 if uncompacted.turn_start is None else uncompacted.turn_start - 1
     wanted = [turn]
     if ranges:
         wanted += [position for one in ranges for position in (one.first - 1, one.last)]
@@ -200,25 +196,25 @@ def _usage(
         wanted += [last - 1, last]
     if in_force.cleared is not None:
         wanted.append(in_force.cleared.last)
-    states = branches.states(connection, key, found, wanted)
-    thinkers = _last_thinkers(connection, key, found, last, ranges, states)
+    carried = branches.totals_at(connection, key, found, wanted)
+    thinkers = _last_thinkers(connection, key, found, last, ranges, carried)
     gone = [
-        (totals.totals_between(states[one.first - 1][0], states[one.last][0]), one)
+        (totals.totals_between(carried[one.first - 1].totals, carried[one.last].totals), one)
         for one in ranges
     ]
-    freed = _freed(states, in_force)
-    head = lineage
+    freed = _freed(carried, in_force)
+    head = uncompacted
     if ranges or freed:
-        head = totals.view_of(lineage, gone, freed)._replace(
+        head = totals.view_of(uncompacted, gone, freed)._replace(
             last_thinking=thinkers[0].position if thinkers else None
         )
     return ViewTotals(
         head=head,
-        before_turn=totals.view_of(states[turn][0], gone, freed),
+        before_turn=totals.view_of(carried[turn].totals, gone, freed),
         last_thinkers=thinkers,
         origins=_origins_of(connection, key, head),
         encoding=encoding,
-        lineage=lineage,
+        uncompacted=uncompacted,
         in_force=in_force,
     )
 
@@ -229,48 +225,48 @@ def _last_thinkers(
     found: BranchRow,
     position: int | None,
     ranges: Sequence[SummaryRange],
-    states: dict[int, tuple[RunningTotals, bool]],
+    carried: dict[int, PositionTotals],
 ) -> tuple[OwnThinking, ...]:
     """Return the last messages with thinking that no summary stands for, the last one first.
 
-    ``position`` is the last one of the lineage; states that are read are added to ``states``.
+    ``position`` is the last one with thinking; totals that are read are added to ``carried``.
     """
     thinkers: list[OwnThinking] = []
     while position is not None and len(thinkers) < LAST_THINKERS:
         inside = [one.first for one in ranges if one.first <= position <= one.last]
         before = (inside[0] if inside else position) - 1
-        missing = [at for at in (before, position) if at not in states]
-        states |= branches.states(connection, key, found, missing)
-        earlier = states[before][0]
+        missing = [at for at in (before, position) if at not in carried]
+        carried |= branches.totals_at(connection, key, found, missing)
+        earlier = carried[before].totals
         if not inside:
-            state, has_call = states[position]
-            thinkers.append(own_thinking(earlier, state, has_call=has_call))
+            at = carried[position]
+            thinkers.append(own_thinking(earlier, at.totals, has_call=at.has_call))
         position = earlier.last_thinking
     return tuple(thinkers)
 
 
-def _freed(states: Mapping[int, tuple[RunningTotals, bool]], in_force: InForce) -> int:
+def _freed(carried: Mapping[int, PositionTotals], in_force: ActiveCompactions) -> int:
     """Return what is freed by results that are cleared outside of any range."""
     if in_force.cleared is None:
         return 0
     upto = in_force.cleared.last
-    freed = states[upto][0].clearable
+    freed = carried[upto].totals.clearable
     for one in in_force.ranges:
         if one.first <= upto:
-            inside = states[min(one.last, upto)][0].clearable
-            freed -= inside - states[one.first - 1][0].clearable
+            inside = carried[min(one.last, upto)].totals.clearable
+            freed -= inside - carried[one.first - 1].totals.clearable
     return freed
 
 
-def _origins_of(connection: Connection, key: int, state: RunningTotals) -> dict[int, Origin]:
-    numbers = {origin_of(name) for name in state.opaque}
+def _origins_of(connection: Connection, key: int, head: RunningTotals) -> dict[int, Origin]:
+    numbers = {origin_of(name) for name in head.opaque}
     return {number: origins.one(connection, key, number) for number in numbers if number}
 
 
 def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> SentRow | None:
     """Return the last reply at or before ``at`` that was recorded, with its request."""
-    found, _ = branches.get(connection, key, branch)
-    position = state_at(connection, key, found, at).last_sent
+    found = branches.get(connection, key, branch)
+    position = totals_at(connection, key, found, at).last_sent
     return None if position is None else _sent_at(connection, key, found, position)
 
 
@@ -282,7 +278,7 @@ def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) 
     return _sent(number, row)
 
 
-def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InForce:
+def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> ActiveCompactions:
     """Return what was in force when the request was made that a recorded reply answers.
 
     On the reply's own branch: a fork after it may have others by now.
@@ -290,7 +286,7 @@ def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InFor
     found, _, next_compaction = branches.read_branch(connection, key, sent.branch)
     if next_compaction == 1:
         return NOTHING_IN_FORCE
-    turn_start = state_at(connection, key, found, sent.position - 1).turn_start
+    turn_start = totals_at(connection, key, found, sent.position - 1).turn_start
     return compaction_rows.in_force_at(
         connection, key, sent.branch, turn_start, then=sent.created_at
     )
@@ -298,10 +294,10 @@ def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> InFor
 
 def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
     """Return the recorded replies from a position on, with their requests."""
-    found, _ = branches.get(connection, key, branch)
+    found = branches.get(connection, key, branch)
     return [
         _sent(part.branch, row)
-        for part in branches.segments_between(found, first, found.state.position)
+        for part in branches.segments_between(found, first, found.totals.position)
         for row in _SENT_FROM.rows(
             connection,
             {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
@@ -340,16 +336,18 @@ class Views:
         """Run several of these reads in one transaction, and nothing of a caller's that is slow."""
         return self._database.read(lambda connection: work(Views(_Snapshot(connection))))
 
-    def usage(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
+    def view_totals(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
         """Return what a count of any policy needs at the head, or at an earlier position."""
-        return self._database.read(lambda connection: usage(connection, session_key, branch, at))
+        return self._database.read(
+            lambda connection: view_totals(connection, session_key, branch, at)
+        )
 
-    def outlook(
-        self, session: SessionRow, branch: int, at: int | None = None, *, sent: bool = True
-    ) -> Outlook:
+    def request_snapshot(
+        self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
+    ) -> RequestSnapshot:
         """Return the session, what its next request needs to be counted, and the last sent."""
         return self._database.read(
-            partial(outlook, session=session, branch=branch, at=at, sent=sent)
+            partial(request_snapshot, session=session, branch=branch, at=at, with_last=with_last)
         )
 
     def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
@@ -358,7 +356,7 @@ class Views:
             lambda connection: last_sent(connection, session_key, branch, at)
         )
 
-    def in_force_when_sent(self, session_key: int, sent: SentRow) -> InForce:
+    def in_force_when_sent(self, session_key: int, sent: SentRow) -> ActiveCompactions:
         """Return what was in force when the request of a recorded reply was made."""
         return self._database.read(
             lambda connection: in_force_when_sent(connection, session_key, sent)
@@ -371,12 +369,7 @@ class Views:
         )
 
     def view(
-        self,
-        session_key: int,
-        branch: int,
-        at: int | None = None,
-        *,
-        thinking_from: int = 1,
+        self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
     ) -> list[ViewRow]:
         """Return the messages that no summary stands for, and the summaries, in order.
 
@@ -384,13 +377,7 @@ class Views:
         the thinking of messages before ``thinking_from``. Old tool results are cleared.
         """
         return self._database.read(
-            lambda connection: view(
-                connection,
-                session_key,
-                branch,
-                at,
-                thinking_from=thinking_from,
-            )
+            partial(view, key=session_key, branch=branch, at=at, thinking_from=thinking_from)
         )
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
@@ -411,7 +398,7 @@ class Views:
         """Return what a range is now; refuse one that no summary can stand for."""
 
         def work(connection: Connection) -> RangeSnapshot:
-            found, _ = branches.get(connection, session_key, branch)
+            found = branches.get(connection, session_key, branch)
             return compactions.basis(connection, session_key, found, first, last)
 
         return self._database.read(work)
@@ -420,22 +407,22 @@ class Views:
         """Return what is to be cleared now; refuse a place without results."""
 
         def work(connection: Connection) -> RangeSnapshot:
-            found, _ = branches.get(connection, session_key, branch)
+            found = branches.get(connection, session_key, branch)
             return compactions.clearing_basis(connection, session_key, found, upto)
 
         return self._database.read(work)
 
-    def states_at(
+    def totals_at(
         self, session_key: int, branch: int, positions: Sequence[int]
     ) -> dict[int, RunningTotals]:
-        """Return the states that the messages at these positions carry, with no summary.
+        """Return the running totals at these positions, with no summary.
 
         What a search over a conversation asks for; three positions are one statement.
         """
 
         def work(connection: Connection) -> dict[int, RunningTotals]:
-            found, _ = branches.get(connection, session_key, branch)
-            states = branches.states(connection, session_key, found, list(positions))
-            return {position: states[position][0] for position in positions}
+            found = branches.get(connection, session_key, branch)
+            carried = branches.totals_at(connection, session_key, found, list(positions))
+            return {position: carried[position].totals for position in positions}
 
         return self._database.read(work)

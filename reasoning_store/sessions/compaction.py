@@ -25,8 +25,8 @@ from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usag
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
 from reasoning_store.ledger.view_records import (
+    ActiveCompactions,
     CompactionRow,
-    InForce,
     NewCompaction,
     RangeSnapshot,
     ViewTotals,
@@ -72,21 +72,21 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        now = view.views.outlook(view.row, view.branch, sent=options.names == UNNAMED)
+        now = view.views.request_snapshot(view.row, view.branch, with_last=options.names == UNNAMED)
         policy = session_settings.policy(view.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
             view.views,
             self._of,
-            totals=now.usage,
-            to=resolve_target(options.names, lambda: now.sent),
+            totals=now.totals,
+            to=resolve_target(options.names, lambda: now.last_request),
             fixed=fixed,
         )
         plan = compaction_plan.make_plan(
             [forecast.counting(chosen) for chosen in choices],
             forecast.layout(clear=clear),
             limits,
-            since=self._tokens_after_last(now.usage),
+            since=self._tokens_after_last(now.totals),
             exactness=forecast.usage(policy.settings).exactness,
         )
         return self._with_basis(plan)
@@ -230,7 +230,7 @@ class CompactionForecast:
         self._to = to
         self._fixed = fixed
         self._origins = origins_by_kind(totals)
-        self._totals_at = _TotalsAt(views, of, totals.lineage)
+        self._totals_at = _TotalsAt(views, of, totals.uncompacted)
         self._results = _ToolResults(self._totals_at, totals.in_force)
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
@@ -256,7 +256,7 @@ class CompactionForecast:
 
     def layout(self, *, clear: bool) -> Layout:
         """Return where the branch may be cut; without ``clear`` tool results stay as they are."""
-        head = self._totals.lineage
+        head = self._totals.uncompacted
         return Layout(
             head=head.position,
             turn_start=lambda position: self._totals_at[position].turn_start,
@@ -288,7 +288,7 @@ class CompactionForecast:
 
     def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
         if position not in self._thinkers:
-            self._thinkers[position] = self._views.usage(*self._of, position).last_thinkers
+            self._thinkers[position] = self._views.view_totals(*self._of, position).last_thinkers
         return self._thinkers[position]
 
 
@@ -296,7 +296,7 @@ class _TotalsAt:
     """The running totals along a lineage, each read once."""
 
     def __init__(self, views: Views, of: tuple[int, int], head: RunningTotals) -> None:
-        self._read = views.states_at
+        self._read = views.totals_at
         self._of = of
         self._known = {head.position: head, 0: RunningTotals()}
 
@@ -334,8 +334,8 @@ class _PairSplits:
 class _ToolResults:
     """The tokens that clearing tool results frees, from the running totals."""
 
-    def __init__(self, states: _TotalsAt, in_force: InForce) -> None:
-        self._totals_at = states
+    def __init__(self, totals_at: _TotalsAt, in_force: ActiveCompactions) -> None:
+        self._totals_at = totals_at
         self._ranges = in_force.ranges
         self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
 

@@ -106,11 +106,14 @@ class Context:
         options = self._options
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        now = view.views.outlook(
-            view.row, view.branch, position, sent=calibrated or options.names == UNNAMED
+        now = view.views.request_snapshot(
+            view.row,
+            view.branch,
+            position,
+            with_last=calibrated or options.names == UNNAMED,
         )
-        totals = now.usage
-        to = resolve_target(options.names, lambda: now.sent)
+        totals = now.totals
+        to = resolve_target(options.names, lambda: now.last_request)
         found = count_usage(
             totals,
             origins_by_kind(totals),
@@ -120,7 +123,7 @@ class Context:
             encoding=totals.encoding,
             limit=self._limit,
         )
-        return found if not calibrated else _calibrated(found, to, now.sent)
+        return found if not calibrated else _calibrated(found, to, now.last_request)
 
     def what_if(self) -> WhatIf:
         """Return what each policy would send, side by side."""
@@ -131,9 +134,11 @@ class Context:
         inputs = view.inputs(options, view.row.encoding)
 
         def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = view.views.outlook(view.row, view.branch, sent=options.names == UNNAMED)
+            now = view.views.request_snapshot(
+                view.row, view.branch, with_last=options.names == UNNAMED
+            )
             policy = session_settings.policy(view.state, now.settings, options.settings)
-            to = resolve_target(options.names, lambda: now.sent)
+            to = resolve_target(options.names, lambda: now.last_request)
             # Nothing is written, so no thought has to be read.
             return view.with_digests(view.messages(AFTER_ALL), policy, to), policy, to
 
@@ -247,7 +252,7 @@ class _RequestReads:
 def _read_last_request(
     view: SessionView,
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
-    earlier = view.earlier_request(view.views.outlook(view.row, view.branch), None)
+    earlier = view.earlier_request(view.views.request_snapshot(view.row, view.branch), None)
     if earlier is None or not earlier.position:
         return None
     messages = view.messages(earlier.first_with_thinking)
@@ -256,11 +261,11 @@ def _read_last_request(
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
-    now = view.views.outlook(view.row, view.branch)
+    now = view.views.request_snapshot(view.row, view.branch)
     policy = session_settings.policy(view.state, now.settings, options.settings)
-    to = resolve_target(options.names, lambda: now.sent)
+    to = resolve_target(options.names, lambda: now.last_request)
     earlier = view.earlier_request(now, digest)
-    first = first_thinking_sent(lambda: now.usage, policy.settings, to)
+    first = first_thinking_sent(lambda: now.totals, policy.settings, to)
     if earlier is not None:
         first = min(first, earlier.first_with_thinking)
     messages = view.messages(first)
@@ -269,4 +274,4 @@ def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _R
         same = [item for item in messages if item.number < earlier.position]
         before = view.with_digests(same, earlier.policy, earlier.to)
     messages = view.with_digests(messages, policy, to)
-    return _RequestReads(now.sent, policy, to, messages, earlier, before)
+    return _RequestReads(now.last_request, policy, to, messages, earlier, before)

@@ -11,7 +11,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.ledger.records import SentRow, SessionRow
 from reasoning_store.ledger.rows.totals import field_of, origin_of
-from reasoning_store.ledger.view_records import Outlook, SummaryRow, ViewTotals
+from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow, ViewTotals
 from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
 
@@ -77,7 +77,7 @@ class SessionView:
         return resolve_target(options.names, lambda: self.views.last_sent(self.key, self.branch))
 
     def totals(self, at: int | None = None) -> ViewTotals:
-        return self.views.usage(self.key, self.branch, at)
+        return self.views.view_totals(self.key, self.branch, at)
 
     def inputs(
         self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
@@ -120,7 +120,7 @@ class SessionView:
             for item in items
         ]
 
-    def earlier_request(self, now: Outlook, digest: str | None) -> EarlierRequest | None:
+    def earlier_request(self, now: RequestSnapshot, digest: str | None) -> EarlierRequest | None:
         """Return how the request was made that the last recorded reply answered.
 
         None if nothing is known of it, or it had system and tools of another digest.
@@ -128,7 +128,7 @@ class SessionView:
         from reasoning_store.conversation.settings import resolve
         from reasoning_store.egress.usage import first_thinking_sent
 
-        last = now.sent
+        last = now.last_request
         if last is None or "digest" not in last.sent:
             return None
         if digest is not None and last.sent["digest"] != digest:
@@ -139,7 +139,7 @@ class SessionView:
         policy = resolve({key: values[key] for key in chosen})
         in_force = self.views.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
-        if in_force != now.usage.in_force.before(last.position) or (
+        if in_force != now.totals.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at
         ):
             return EarlierRequest(to, policy, 0, AFTER_ALL)

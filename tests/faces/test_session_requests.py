@@ -482,7 +482,7 @@ def test_a_plan_is_made_although_a_summary_is_undone_meanwhile(
     made = session.compact(session.compression(limit=1_500, **DEEPSEEK), summary="They talked.")
     assert made is not None
     ledger = session._state.ledger
-    states = ledger.views.usage
+    states = ledger.views.view_totals
 
     def then_undone(*place: Any) -> Any:
         found = states(*place)

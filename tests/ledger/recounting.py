@@ -24,7 +24,7 @@ from reasoning_store.ledger.records import RunningTotals
 from reasoning_store.ledger.rows import totals
 from reasoning_store.ledger.rows.decode import decode_totals
 from reasoning_store.ledger.tables import (
-    STATE,
+    TOTALS,
     bodies,
     messages,
 )
@@ -36,7 +36,7 @@ _STATES = Statement(
         _m.origin,
         _m.clearable,
         _b.sent.is_not(None),
-        *(_m[column] for column in STATE),
+        *(_m[column] for column in TOTALS),
     )
     .where(*history.in_range(_m))
     .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
@@ -76,7 +76,7 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
     """Return the state of each row next to the one that the rows give; the branch's own is last."""
 
     def work(connection: Connection) -> list[Recounted]:
-        found, _ = branches.get(connection, key, branch)
+        found = branches.get(connection, key, branch)
         rows = history.of_segments(connection, key, list(found.segments), thinking=True)
         stored: list[tuple[Any, ...]] = []
         for segment in found.segments:
@@ -103,6 +103,6 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
             )
         ]
         head = pairs[-1].actual if pairs else totals.NOTHING
-        return [*pairs, Recounted(stored=found.state, actual=head)]
+        return [*pairs, Recounted(stored=found.totals, actual=head)]
 
     return ledger.database.read(work)

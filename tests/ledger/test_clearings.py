@@ -97,7 +97,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
     history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
-    before = ledger.views.usage(session.key, 1).head
+    before = ledger.views.view_totals(session.key, 1).head
 
     ledger.clock.now = lambda: 1 << 60
     row = clear(ledger, session.key, 1, 8, effective=40)
@@ -114,7 +114,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     assert ledger.views.compactions(session.key, 1) == [row]
     assert history == ledger.history.read(session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
-    assert ledger.views.usage(session.key, 1).head == before._replace(
+    assert ledger.views.view_totals(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14
     )
     cleared = ledger.views.view(session.key, 1)[2]
@@ -182,14 +182,14 @@ def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) 
     clear(ledger, session.key, 1, 8)
     made = compact(ledger, session.key, 1, 1, 4, NewMessage(user("S"), Counts(visible=5)))
     assert made.supersedes == ()
-    both = ledger.views.usage(session.key, 1).head.visible
+    both = ledger.views.view_totals(session.key, 1).head.visible
 
     assert results(ledger, session) == "-23"
     assert numbers(ledger, session) == [2, 1]
     ledger.compactions.undo(session.key, 1, 1)
-    assert ledger.views.usage(session.key, 1).head.visible == both + 7
+    assert ledger.views.view_totals(session.key, 1).head.visible == both + 7
     clear(ledger, session.key, 1, 2)
-    assert ledger.views.usage(session.key, 1).head.visible == both + 7
+    assert ledger.views.view_totals(session.key, 1).head.visible == both + 7
 
 
 def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
@@ -361,7 +361,7 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
         other.transfer.import_lines(exported)
 
     assert list(other.transfer.export_lines()) == exported
-    assert other.views.usage(session.key, 1) == ledger.views.usage(session.key, 1)
+    assert other.views.view_totals(session.key, 1) == ledger.views.view_totals(session.key, 1)
     assert other.views.view(session.key, 1) == ledger.views.view(session.key, 1)
     assert other.views.compactions(session.key, 1, every=True) == (
         ledger.views.compactions(session.key, 1, every=True)
@@ -452,7 +452,7 @@ def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
         ledger.messages.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
         clear(ledger, session.key, 1, turns * 2)
         with watched() as work:
-            ledger.views.usage(session.key, 1)
+            ledger.views.view_totals(session.key, 1)
         return work
 
     assert reads(1000) == reads(26)

@@ -74,7 +74,7 @@ def shown(view: list[ViewRow]) -> list[str | int]:
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
-    return [*ledger.views.usage(session.key, 1, at).in_force.numbers]
+    return [*ledger.views.view_totals(session.key, 1, at).in_force.numbers]
 
 
 # What stands in the view
@@ -438,7 +438,7 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
             lambda: ledger.compactions.undo(session.key, branch, 1),  # noqa: B023
             lambda: ledger.views.view(session.key, branch),  # noqa: B023
             lambda: ledger.views.basis(session.key, branch, 1, 2),  # noqa: B023
-            lambda: ledger.views.states_at(session.key, branch, [1]),  # noqa: B023
+            lambda: ledger.views.totals_at(session.key, branch, [1]),  # noqa: B023
         ):
             with pytest.raises(NotFound):
                 verb()
@@ -766,7 +766,7 @@ def check_line(
         plain = counted(rows[:at], sent, numbers, clearable)
         ranges = line.in_force(plain.turn_start)
         cleared = line.cleared(plain.turn_start)
-        found = ledger.views.usage(session.key, line.number, at=at)
+        found = ledger.views.view_totals(session.key, line.number, at=at)
         view = ledger.views.view(session.key, line.number, at)
         by_first = {one.first: one for one in ranges}
         expected: list[Any] = [
@@ -785,7 +785,7 @@ def check_line(
         assert found.in_force.cleared == (
             None if cleared is None else Cleared(cleared.number, cleared.last)
         )
-        assert comparable(found.lineage) == comparable(plain)
+        assert comparable(found.uncompacted) == comparable(plain)
         given = (ranges, cleared, sent, numbers, clearable)
         assert comparable(found.head) == comparable(recounted(rows[:at], *given))
         turn = (plain.turn_start or 1) - 1
@@ -804,14 +804,14 @@ def check_line(
             }
         kinds = {totals.origin_of(key) for key in found.head.opaque} - {0}
         assert kinds == set(found.origins)
-    assert ledger.views.usage(session.key, line.number) == ledger.views.usage(
+    assert ledger.views.view_totals(session.key, line.number) == ledger.views.view_totals(
         session.key, line.number, at=len(rows)
     )
     assert ledger.views.view(session.key, line.number) == ledger.views.view(
         session.key, line.number, len(rows)
     )
     assert all(one.stored == one.actual for one in recount(ledger, session.key, line.number))
-    states = ledger.views.states_at(session.key, line.number, range(len(rows) + 1))
+    states = ledger.views.totals_at(session.key, line.number, range(len(rows) + 1))
     assert all(
         comparable(states[at]) == comparable(counted(rows[:at], sent, numbers, clearable))
         for at in range(len(rows) + 1)
@@ -859,9 +859,9 @@ def test_usage_of_a_view_reads_as_much_at_5000_messages_as_at_100(
             verb(session.key, 1, *given)
         return work
 
-    few = [reads(ledger.views.usage), reads(ledger.views.usage, 60)]
+    few = [reads(ledger.views.view_totals), reads(ledger.views.view_totals, 60)]
     ledger.messages.append(session.key, 1, [said(), answered()] * 2450)
-    many = [reads(ledger.views.usage), reads(ledger.views.usage, 60)]
+    many = [reads(ledger.views.view_totals), reads(ledger.views.view_totals, 60)]
 
     assert few == many
     assert max(sum(rows) for rows in few) < 20
@@ -886,7 +886,7 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
             ledger.views.compactions(session.key, 1, every=True)
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
-                ledger.views.usage(session.key, 1)
+                ledger.views.view_totals(session.key, 1)
 
 
 @pytest.mark.parametrize("number", [-1, 3])
@@ -902,7 +902,7 @@ def test_a_summary_whose_count_is_of_no_known_kind_is_raised(ledger: Ledger, num
     )
 
     with pytest.raises(CorruptRow):
-        ledger.views.usage(session.key, 1)
+        ledger.views.view_totals(session.key, 1)
     with pytest.raises(CorruptRow):
         ledger.views.compactions(session.key, 1)
 
@@ -924,13 +924,13 @@ def test_a_session_that_was_compacted_often_is_counted_as_one_that_was_not(
         made = compact(ledger, session.key, 1, 1, 2 * times, said("undone"))
         ledger.compactions.undo(session.key, 1, made.number)
         with watched() as work:
-            ledger.views.usage(session.key, 1)
-            ledger.views.usage(session.key, 1, 9)
-            ledger.views.usage(session.key, other)
+            ledger.views.view_totals(session.key, 1)
+            ledger.views.view_totals(session.key, 1, 9)
+            ledger.views.view_totals(session.key, other)
         found.append([*work])
         in_force = ledger.views.compactions(session.key, 1)
         assert [(one.first, one.last) for one in in_force] == [(1, 2 * times - 2)] * 2
-        before = ledger.views.usage(session.key, 1, 9).in_force
+        before = ledger.views.view_totals(session.key, 1, 9).in_force
         assert [(one.first, one.last) for one in before.ranges] == [(1, 8)]
         assert before.cleared is not None
         assert before.cleared.last == 8

@@ -86,7 +86,10 @@ def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
     assert ledger.views.view(shared, branch)[0] == compaction
     ledger.compactions.undo(shared, branch, 1)
 
-    assert ledger.views.usage(shared, branch).lineage == ledger.views.usage(shared, branch).head
+    assert (
+        ledger.views.view_totals(shared, branch).uncompacted
+        == ledger.views.view_totals(shared, branch).head
+    )
 
 
 def remember(ledger: Ledger, shared: int, name: str) -> None:
@@ -147,7 +150,7 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
             positions += [row.position for row in anywhere.messages.append(one.key, 1, turn)]
             anywhere.messages.append(own[n].key, 1, turn)
             assert anywhere.history.read(own[n].key, 1, limit=2)[-1].message == turn[1].message
-            assert anywhere.views.usage(one.key, 1).head.position >= positions[-1]
+            assert anywhere.views.view_totals(one.key, 1).head.position >= positions[-1]
         return positions
 
     told = in_threads(write)

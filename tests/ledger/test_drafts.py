@@ -105,12 +105,12 @@ def test_while_it_arrives_it_has_no_position_and_counts_nothing(ledger: Ledger) 
     """History, usage and the head are those of what is stored."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said()])
-    before = ledger.views.usage(session.key, 1)
+    before = ledger.views.view_totals(session.key, 1)
 
     draft = recording(ledger, session, 2)
 
     assert texts(ledger, session) == [said().message.text]
-    assert before == ledger.views.usage(session.key, 1)
+    assert before == ledger.views.view_totals(session.key, 1)
     assert draft.position == 2
     with pytest.raises(NotFound):
         ledger.history.get(session.key, 1, 2)

@@ -152,7 +152,7 @@ def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
 
     ledger.erasure.erase_message(session.key, 1, 4)
 
-    used = ledger.views.usage(session.key, 1)
+    used = ledger.views.view_totals(session.key, 1)
     assert (used.head.turn_start, used.head.turn_has_call) == (1, True)
     whole(ledger, session.key)
 
@@ -383,7 +383,9 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     for branch in branches:
         for row in ledger.history.read(key, branch):
             assert expected[row.id] == row.message
-            assert ledger.views.usage(key, branch, at=row.position).head.position == row.position
+            assert (
+                ledger.views.view_totals(key, branch, at=row.position).head.position == row.position
+            )
 
 
 def without_thinking(message: Message) -> Message:

@@ -185,7 +185,9 @@ def test_what_is_imported_is_what_was_exported(
     assert other.audit.verify().ok
     for branch in branches:
         assert ledger.history.read(session.key, branch) == other.history.read(session.key, branch)
-        assert ledger.views.usage(session.key, branch) == other.views.usage(session.key, branch)
+        assert ledger.views.view_totals(session.key, branch) == other.views.view_totals(
+            session.key, branch
+        )
         assert ledger.views.view(session.key, branch) == other.views.view(session.key, branch)
     assert other.transfer.import_lines(exported) == Imported(sessions=1, already=done.messages)
     assert exported == every(other, session)

@@ -577,7 +577,7 @@ def test_a_damaged_row_is_raised_and_never_skipped(sqlite_path: Path, damage: st
 
     def use(ledger: Ledger) -> None:
         ledger.history.read(session.key, 1)
-        ledger.views.usage(session.key, 1, at=2)
+        ledger.views.view_totals(session.key, 1, at=2)
         ledger.sessions.get("u", session.id)
         ledger.messages.append(session.key, 1, [said(secret)])
 

@@ -64,7 +64,7 @@ def test_every_state_equals_a_recount(
 
     for branch in branches:
         rows = ledger.history.read(session.key, branch)
-        used = ledger.views.usage(session.key, branch)
+        used = ledger.views.view_totals(session.key, branch)
         numbers = {
             origin: carried_number(origin)
             for row in rows
@@ -73,7 +73,7 @@ def test_every_state_equals_a_recount(
         }
         for at in range(len(rows) + 1):
             expected = counted(rows[:at], sent, numbers, clearable)
-            found = ledger.views.usage(session.key, branch, at=at)
+            found = ledger.views.view_totals(session.key, branch, at=at)
             assert expected == found.head
             before = (expected.turn_start or 1) - 1
             assert counted(rows[:before], sent, numbers, clearable) == found.before_turn
@@ -83,7 +83,7 @@ def test_every_state_equals_a_recount(
                 assert found.last_thinkers == ()
             else:
                 check_own(rows[expected.last_thinking - 1], found, numbers)
-        assert used == ledger.views.usage(session.key, branch, at=len(rows))
+        assert used == ledger.views.view_totals(session.key, branch, at=len(rows))
         assert used.head == ledger.branches.head(session.key, branch)
         assert all(one.stored == one.actual for one in recount(ledger, session.key, branch))
 
@@ -158,7 +158,7 @@ def test_several_origins_and_fields_are_counted_apart(ledger: Ledger) -> None:
             NewMessage(assistant(sealed, "no origin"), Counts(visible=1, thinking=(19,))),
         ],
     )
-    used = ledger.views.usage(session.key, 1)
+    used = ledger.views.view_totals(session.key, 1)
     by_name = {
         (used.origins[number].provider if number else None, totals.field_of(key)): sums
         for key, sums in used.head.opaque.items()
@@ -187,7 +187,7 @@ def test_a_state_that_does_not_exist_is_not_found(ledger: Ledger) -> None:
 
     for at in (-1, 2, 10**30):
         with pytest.raises(NotFound):
-            ledger.views.usage(session.key, 1, at=at)
+            ledger.views.view_totals(session.key, 1, at=at)
 
 
 def test_usage_reads_as_much_at_5000_messages_as_at_100(
@@ -208,7 +208,7 @@ def test_usage_reads_as_much_at_5000_messages_as_at_100(
         work.clear()
         with monkeypatch.context() as patch:
             patch.setattr(Statement, "rows", counting)
-            ledger.views.usage(session.key, 1, at=at)
+            ledger.views.view_totals(session.key, 1, at=at)
         return list(work)
 
     ledger.messages.append(session.key, 1, turn * 50)

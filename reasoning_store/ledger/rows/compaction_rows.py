@@ -25,11 +25,11 @@ from reasoning_store.ledger.rows.decode import (
 )
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.view_records import (
+    ActiveCompactions,
     Cleared,
     ClearingRow,
     CompactionKind,
     CompactionRow,
-    InForce,
     SummaryRange,
     SummaryRow,
 )
@@ -118,7 +118,7 @@ def in_force_at(
     turn_start: int | None,
     *,
     then: int | None = None,
-) -> InForce:
+) -> ActiveCompactions:
     """Return what is in force at a position in the turn that starts at ``turn_start``.
 
     With ``then``, what was in force there at that time.
@@ -149,7 +149,7 @@ def in_force_at(
             found = farthest.rows(connection, {**this, "before": before})
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
-    return InForce(
+    return ActiveCompactions(
         tuple(ranges), None if clearing is None else Cleared(clearing[0], last=clearing[2])
     )
 
@@ -162,7 +162,9 @@ def in_force(
     return [get(connection, key, branch, number) for number in found.numbers]
 
 
-def summaries(connection: Connection, key: int, branch: int, found: InForce) -> list[SummaryRow]:
+def summaries(
+    connection: Connection, key: int, branch: int, found: ActiveCompactions
+) -> list[SummaryRow]:
     """Return the summaries of what is in force."""
     rows = [get(connection, key, branch, one.number) for one in found.ranges]
     return [row for row in rows if row.kind == "summary"]

@@ -335,7 +335,7 @@ def _insert_thoughts(
 
 
 def decode_totals(position: int, columns: Sequence[Any]) -> RunningTotals:
-    """Return a state from its columns, in the order of ``tables.STATE``."""
+    """Return running totals from the columns of ``tables.TOTALS``."""
     visible, portable, calls, opaque, turn, has_call, *rest = columns
     kinds = {key: (own, part) for key, (own, part) in parsed(opaque).items()} if opaque else {}
     return RunningTotals(position, visible, portable, calls, kinds, turn, bool(has_call), *rest)

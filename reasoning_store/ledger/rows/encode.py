@@ -1,7 +1,7 @@
 """Values to columns, pure: what the tables hold of a message.
 
 Done before any lock is taken, since it is what can be slow or can fail: JSON, digests, and
-the state that a message is on its own.
+the totals of a message alone.
 
 Knows blocks, codec and the columns' forms (``tables`` says what they hold); runs no SQL.
 """
@@ -35,7 +35,7 @@ from reasoning_store.ledger.rows import keys
 from reasoning_store.ledger.rows.digests import digest, in_order
 from reasoning_store.ledger.rows.keys import origin_number
 from reasoning_store.ledger.rows.totals import message_totals
-from reasoning_store.ledger.tables import STATE
+from reasoning_store.ledger.tables import TOTALS
 
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
@@ -87,11 +87,11 @@ def key_digest(idempotency_key: str) -> str:
 
 
 class EncodedMessage(NamedTuple):
-    """An entry as columns, and the state it is on its own. Made before any lock is taken."""
+    """An entry as columns, and its own totals. Made before any lock is taken."""
 
     entry: NewMessage
     columns: dict[str, Any]
-    """Of ``messages``, but for the key, the position and the carried state."""
+    """Of ``messages``, but for the key, the position and the running totals."""
     body: dict[str, Any]
     thinking: list[dict[str, Any]]
     own: RunningTotals
@@ -322,18 +322,18 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
 
 
 def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:
-    """Return the column of a state's opaque sums: absent while empty."""
+    """Return the column of the opaque sums: absent while empty."""
     if not opaque:
         return None
     return json.dumps({key: opaque[key] for key in sorted(opaque)}, separators=(",", ":"))
 
 
-def state_values(state: RunningTotals) -> tuple[Any, ...]:
-    """Return a state as the columns that messages and branches share, in their order."""
-    _, visible, portable, calls, opaque, turn, has_call, *rest = state
+def totals_values(totals: RunningTotals) -> tuple[Any, ...]:
+    """Return running totals as the columns that messages and branches share, in their order."""
+    _, visible, portable, calls, opaque, turn, has_call, *rest = totals
     return (visible, portable, calls, opaque_json(opaque), turn, int(has_call), *rest)
 
 
-def state_columns(state: RunningTotals) -> dict[str, Any]:
+def totals_columns(totals: RunningTotals) -> dict[str, Any]:
     """Return the same under the names of the columns."""
-    return dict(zip(STATE, state_values(state), strict=True))
+    return dict(zip(TOTALS, totals_values(totals), strict=True))

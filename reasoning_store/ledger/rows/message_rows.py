@@ -37,13 +37,13 @@ from reasoning_store.ledger.rows.encode import (
     BODY,
     THINKING,
     EncodedMessage,
-    state_columns,
-    state_values,
+    totals_columns,
+    totals_values,
 )
 from reasoning_store.ledger.rows.totals import add_totals, running_totals
 from reasoning_store.ledger.sessions import TOUCH_SESSION
 from reasoning_store.ledger.tables import (
-    STATE,
+    TOTALS,
     bodies,
     branches,
     drafts,
@@ -54,20 +54,20 @@ from reasoning_store.ledger.tables import (
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _READ_BRANCH = Statement(
-    select(_b.next_position, _b.draft, *(_b[column] for column in STATE)).where(*_THIS),
+    select(_b.next_position, _b.draft, *(_b[column] for column in TOTALS)).where(*_THIS),
     order=("key", "of"),
 )
 _ADVANCE_BRANCH = Statement(
     update(branches)
     .where(*_THIS)
-    .values({name: bindparam(name) for name in ("next_position", *STATE)} | {"draft": null()}),
-    order=("next_position", *STATE, "key", "of"),
+    .values({name: bindparam(name) for name in ("next_position", *TOTALS)} | {"draft": null()}),
+    order=("next_position", *TOTALS, "key", "of"),
 )
 _PLACE = ("session_key", "branch", "position")
 _BEFORE_TOTALS = NAMES.index("digest") + 1
 """How many of a message's own columns the running totals follow in the table."""
 _INSERT_MESSAGE = Statement(
-    insert(messages), order=(*_PLACE, *NAMES[:_BEFORE_TOTALS], *STATE, *NAMES[_BEFORE_TOTALS:])
+    insert(messages), order=(*_PLACE, *NAMES[:_BEFORE_TOTALS], *TOTALS, *NAMES[_BEFORE_TOTALS:])
 )
 _INSERT_BODY = Statement(insert(bodies), order=(*_PLACE, *BODY))
 _INSERT_THINKING = Statement(insert(thinking_blocks), order=(*_PLACE, *THINKING))
@@ -170,7 +170,7 @@ def _append_on_sqlite(
     for item in encoded:
         carried = add_totals(carried, item.own)
         place = (*this, carried.position)
-        own, sums = tuple(item.columns.values()), state_values(carried)
+        own, sums = tuple(item.columns.values()), totals_values(carried)
         cursor.execute(
             sql.insert_message, (*place, *own[:_BEFORE_TOTALS], *sums, *own[_BEFORE_TOTALS:])
         )
@@ -206,7 +206,7 @@ def _append_on_postgres(
     for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
         place = {"position": carried.position}
         digest = "\\x" + item.columns["digest"].hex()
-        head = {**item.columns, **state_columns(carried), "digest": digest, "opaque": None}
+        head = {**item.columns, **totals_columns(carried), "digest": digest, "opaque": None}
         head["made_by"] = item.origin and item.origin[1]
         heads.append({**place, **_without_nulls(head)})
         texts.append({**place, **_without_nulls(item.body)})

@@ -15,7 +15,7 @@ from reasoning_store.ledger.message_columns import TOTALLED
 from reasoning_store.ledger.records import BranchRow, RunningTotals
 from reasoning_store.ledger.rows import decode, encode, totals
 from reasoning_store.ledger.rows.pairs import RowAddress
-from reasoning_store.ledger.tables import STATE, messages
+from reasoning_store.ledger.tables import TOTALS, messages
 from reasoning_store.ledger.tables import branches as branches_table
 
 _PAGE = 2000
@@ -25,23 +25,23 @@ _OWN = Statement(
     select(
         _m.position,
         *(_m[name] for name in TOTALLED),
-        *(_m[name] for name in STATE),
+        *(_m[name] for name in TOTALS),
     )
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position.between(bindparam("first"), bindparam("last")))
     .order_by(_m.position)
     .limit(_PAGE)
 )
-_SET_STATE = Statement(
+_SET_TOTALS = Statement(
     update(messages)
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.position == bindparam("at"))
-    .values({name: bindparam(name) for name in STATE})
+    .values({name: bindparam(name) for name in TOTALS})
 )
 _SET_HEAD = Statement(
     update(branches_table)
     .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
-    .values({name: bindparam(name) for name in STATE})
+    .values({name: bindparam(name) for name in TOTALS})
 )
 
 
@@ -60,7 +60,7 @@ def recompute_totals(
     lineages: Sequence[BranchRow],
     changed: Mapping[RowAddress, Own],
 ) -> None:
-    """Make the state anew from the first changed row on, in every branch that has it."""
+    """Make the running totals anew from the first changed row on, in every branch that has them."""
     firsts: dict[int, int] = {}
     for branch, position in changed:
         firsts[branch] = min(firsts.get(branch, position), position)
@@ -84,27 +84,27 @@ def _one(
     changed: Mapping[RowAddress, Own],
 ) -> None:
     this = {"key": key, "of": lineage.number}
-    state = branches.states(connection, key, lineage, [start - 1])[start - 1][0]
+    carried = branches.totals_at(connection, key, lineage, [start - 1])[start - 1].totals
     while True:
-        span = {**this, "first": state.position + 1, "last": lineage.state.position}
+        span = {**this, "first": carried.position + 1, "last": lineage.totals.position}
         page = _OWN.rows(connection, span)
         updates: list[dict[str, Any]] = []
         for row in page:
             try:
-                old, own = _states(row, changed.get((lineage.number, row[0])))
+                old, own = _old_and_own(row, changed.get((lineage.number, row[0])))
             except decode.UNREADABLE:
                 raise CorruptRow(f"message {row[0]} cannot be read back") from None
-            state = totals.add_totals(state, own)
-            if state != old:
-                updates.append({**this, "at": row[0], **encode.state_columns(state)})
-        _SET_STATE.many(connection, updates)
+            carried = totals.add_totals(carried, own)
+            if carried != old:
+                updates.append({**this, "at": row[0], **encode.totals_columns(carried)})
+        _SET_TOTALS.many(connection, updates)
         if len(page) < _PAGE:
             break
-    _SET_HEAD.run(connection, {**this, **encode.state_columns(state)})
+    _SET_HEAD.run(connection, {**this, **encode.totals_columns(carried)})
 
 
-def _states(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals, RunningTotals]:
-    """Return the state that a row carries, and the one that its message is on its own."""
+def _old_and_own(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals, RunningTotals]:
+    """Return the totals that a row carries, and those of its message alone."""
     position, origin, visible, clearable, exactness, has_call, shape, *stored = row
     old = decode.decode_totals(position, stored)
     sent = old.last_sent == position

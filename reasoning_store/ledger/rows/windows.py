@@ -30,9 +30,9 @@ _PROBES = 3
 _GROWTH = 4
 
 
-def raw_tokens(state: RunningTotals) -> int:
-    """Return all tokens up to a state, thinking of every kind included."""
-    return state.visible + state.portable + sum([own for own, _ in state.opaque.values()])
+def raw_tokens(totals: RunningTotals) -> int:
+    """Return all tokens of running totals, thinking of every kind included."""
+    return totals.visible + totals.portable + sum([own for own, _ in totals.opaque.values()])
 
 
 def widest(total: int, costs: Costs, budget: int) -> int:

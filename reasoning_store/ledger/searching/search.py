@@ -237,7 +237,7 @@ class _Reader:
             session = sessions.by_key(self._connection, place.key)
             self._known[place.key] = (
                 session,
-                branches.get(self._connection, place.key, session.current_branch)[0],
+                branches.get(self._connection, place.key, session.current_branch),
             )
         session, current = self._known[place.key]
         is_current = place.kind == TITLE or any(

@@ -292,7 +292,7 @@ def _load_compactions(
     given = branch.compactions
     if not given:
         return
-    lineage, _ = branches.get(connection, key, branch.line.number)
+    lineage = branches.get(connection, key, branch.line.number)
     end = lineage.next_position
     for number, detail in compaction_rows.placement_problems(
         [_range(one.line) for one in given.values()], end
@@ -399,8 +399,8 @@ def _check_turns(
     taken_along = line.copied_from is not None and after <= lineage.first
     ends = [line.first] if taken_along else [line.first, after]
     if ends[-1] < lineage.next_position:
-        states = branches.states(connection, key, lineage, ends)
-        begins = [states[at][0].turn_start == at for at in ends]
+        carried = branches.totals_at(connection, key, lineage, ends)
+        begins = [carried[at].totals.turn_start == at for at in ends]
         if begins[0] and (begins[-1] or _is_erased(connection, key, lineage, after)):
             return
     error = InvalidCall("first, last: are not the ends of whole turns")
