@@ -253,7 +253,7 @@ class Group(click.Group):
             command, context = found
             options = [one for one in command.params if isinstance(one, click.Option)]
             records = [one.get_help_record(context) for one in options]
-            with formatter.section(f"Options of {self.default}, which needs no name"):
+            with formatter.section(f"Options of {self.default} (you may leave the word out)"):
                 formatter.write_dl([record for record in records if record is not None])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -73,7 +73,7 @@ OWNER = click.option(
     "--owner",
     default="",
     callback=remember_owner,
-    help="The owner of the sessions; by default the one without a name.",
+    help="The owner of the sessions; default: the unnamed owner.",
 )
 SESSION = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 OPTIONAL_SESSION = click.argument(

@@ -356,8 +356,9 @@ def test_a_turn_is_compared_with_the_driver_and_with_every_store() -> None:
 
     assert said(turn) == (
         "- A durable turn, its tokens counted, takes 1.50 times as long as the bare driver with"
-        f" tiktoken. Of the stores that count nothing, it takes 3.00 times as long as {NEAREST},"
-        f" 0.25 times {STORES[0]}, 0.25 times {STORES[1]} and 0.25 times {STORES[2]}."
+        " tiktoken. The time of a turn, divided by that of a store that counts no tokens (above 1"
+        f" is slower): | store | ratio | |---|---| | {NEAREST} | 3.00 | | {STORES[0]} | 0.25 |"
+        f" | {STORES[1]} | 0.25 | | {STORES[2]} | 0.25 |"
     )
 
 
@@ -368,9 +369,9 @@ def test_a_request_is_compared_with_the_quickest_rival() -> None:
     row = row_of("request-kept", ours=1.0, floor=1.0, **figures, **without)
 
     assert said(row) == (
-        "- A request of 1 000 messages, thinking kept, takes 0.25 times as long as the quickest"
-        f" rival, {STORES[0]}, which loads them and writes them as JSON; 0.50 times as long as its"
-        " loading alone."
+        "- To build a request of 1 000 messages, with their thinking, takes 0.25 times as long as"
+        f" to load the messages from the quickest rival, {STORES[0]}, and to write them as JSON."
+        " Compared with the loading alone, it is 0.50 times as long."
     )
 
 
@@ -380,8 +381,8 @@ def test_the_cost_of_a_count_is_reported_for_all_lengths() -> None:
     row["sizes"]["100000"]["ours"]["median"] = 2e-3
 
     assert said(row) == (
-        "- The tokens of the next request take 50 \N{MICRO SIGN}s to 2 ms, at lengths from 10 to"
-        " 100 000 messages; counting 10 000 messages again takes 400 ms."
+        "- To count the next request takes 50 \N{MICRO SIGN}s to 2 ms, at lengths from 10 to"
+        " 100 000 messages. To count the text of 10 000 messages again takes 400 ms."
     )
 
 

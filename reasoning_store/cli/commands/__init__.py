@@ -1,1 +1,1 @@
-"""The commands, one module each; those of one subject share a module."""
+"""The commands: one module for each, or for a few on one subject."""

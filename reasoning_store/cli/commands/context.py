@@ -44,7 +44,8 @@ def context(
 ) -> None:
     """Print the next request's body, exactly as it would be sent.
 
-    In JSON, --explain changes nothing; --diff answers `now`, `other`, `difference`, `diff`.
+    With --json, --explain changes nothing, and --diff prints the keys `now`, `other`, `difference`
+    and `diff`.
     """
     if explain and other:
         raise InvalidCall("--explain and --diff exclude each other", hint="leave one of them out")

@@ -293,7 +293,7 @@ def _check_cluster(cluster: Cluster, away: Sequence[str], command: str) -> Itera
 
 
 def _check_erasures(call: Call, path: Path) -> Iterator[Finding]:
-    """Finish an erasure that was interrupted, or say where its bytes are left."""
+    """Finish an erasure that was interrupted, or print the files that still hold its bytes."""
     with store_access.open_to_read(call) as store:
         left = _unerased_files(store, path)
     if left:

@@ -113,11 +113,11 @@ def import_(
     Sessions of Claude Code and Codex, exports of ChatGPT, Claude.ai, Open WebUI and LibreChat,
     messages of OpenAI, Anthropic, LangChain, LlamaIndex, Pydantic AI, the AI SDK or ShareGPT as
     JSON or JSON lines, a logs database of llm, or the lines of an export; - is standard input.
-    Of a folder, every history below it is imported; a file that cannot be read is named, and
-    the others are imported.
+    A folder is searched with its subfolders; a file that cannot be read is named, and the
+    others are imported.
 
     Messages that are there already are not written again, so you can run an interrupted import
-    again. Branches stay branches. Reasoning is kept, delimiters that leaked into a text are
+    again. Branches stay branches. Reasoning is stored, delimiters that leaked into a text are
     removed, and both are counted. A missing database is created.
 
     Exits with 2 if there are messages and none can be imported, or if a file cannot be read.

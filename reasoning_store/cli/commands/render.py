@@ -21,7 +21,7 @@ from reasoning_store.conversation.errors import InvalidCall
 @takes_target
 @click.pass_obj
 def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -> None:
-    """Write a captured stream as text, its thinking between two rules.
+    """Write a captured stream as text, its thinking between two lines of ---.
 
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """

@@ -79,7 +79,7 @@ def report(
 
     `unreported` is the number of replies without a reported number of reasoning tokens, and
     `counted` is their thinking as counted here: the reasoning used is `reasoning` and `counted`
-    together. A - is a number that was not reported.
+    together. - means: not reported.
     """
     from reasoning_store.ledger.reports import fields
 

@@ -41,7 +41,10 @@ _SHARED = (
         help="A file with a token and its owner on each line.  [env: REASONING_STORE_TOKEN, one]",
     ),
     click.option(
-        "--allow-host", multiple=True, metavar="NAME", help="A name by which clients call it."
+        "--allow-host",
+        multiple=True,
+        metavar="NAME",
+        help="A name by which clients call the server.",
     ),
     click.option("--check", is_flag=True, help="Check the options and the database, and end."),
 )
@@ -64,25 +67,29 @@ def _takes_shared(command: Function) -> Function:
 @click.option(
     "--upstream-key",
     metavar="VARIABLE",
-    help="The variable with the provider's key; without it, the client's key is passed on.",
+    help="The environment variable that has the provider's key; without it, the client's key is"
+    " passed on.",
 )
 @click.option(
     "--mode",
     type=click.Choice(["mirror", "clean", "render"]),
     default="mirror",
     show_default=True,
-    help="What clients get: the provider's bytes; inline tags in the reasoning field; thinking"
-    " in the text.",
+    help="The form of the replies: the provider's bytes; inline tags in the reasoning field;"
+    " thinking in the text.",
 )
 @click.option(
     "--on-store-error",
     type=click.Choice(["pass", "fail"]),
     default="pass",
     show_default=True,
-    help="Whether the chat goes on where the store fails.",
+    help="What to do if the store fails: pass the request on, or refuse it.",
 )
 @click.option(
-    "--allow-origin", multiple=True, metavar="URL", help="Pages whose scripts may call it."
+    "--allow-origin",
+    multiple=True,
+    metavar="URL",
+    help="An origin whose scripts may call the server.",
 )
 @click.option(
     "--largest-body",
@@ -98,14 +105,14 @@ def _takes_shared(command: Function) -> Function:
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long the provider may be silent.",
+    help="How long the provider may send nothing.",
 )
 @click.option(
     "--drain",
     type=click.FloatRange(0),
     default=0.0,
     metavar="SECONDS",
-    help="How long replies may go on when it stops; then they are stored as interrupted.",
+    help="Seconds that running replies have after SIGTERM; then they are stored as interrupted.",
 )
 @click.option(
     "--workers",
@@ -119,8 +126,8 @@ def _takes_shared(command: Function) -> Function:
 def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given: Any) -> None:
     """Serve clients: a gateway to a provider, the Conversations API, and the inspector.
 
-    A client that loses its replies' thinking gets it back: give it the printed address as its base
-    URL. Its key is passed on, and never stored.
+    Give clients the printed address as base URL. Their requests then contain the lost thinking.
+    A client's key is passed on, and never stored.
     """
     check, workers = given.pop("check"), given.pop("workers")
     options = _options(

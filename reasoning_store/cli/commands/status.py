@@ -13,7 +13,7 @@ _COUNTED = 1000
 
 
 def print_status(call: Call) -> None:
-    """Print the content of the database, or that there is none yet."""
+    """Print the content of the database, or that no database exists yet."""
     call.command = "status"
     path = store_access.database_file(call)
     if path is not None and not store_access.file_exists(path):

@@ -43,7 +43,7 @@ _FULL = 1.0
 @click.option(
     "--calibrated",
     is_flag=True,
-    help="Count by what the provider reported for the last request.",
+    help="Scale the count by the provider's report for the last request.",
 )
 @click.option("--breakdown", is_flag=True, help="Print the parts of the number, in a pipe too.")
 @click.option(

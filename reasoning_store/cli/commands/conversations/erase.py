@@ -62,8 +62,8 @@ def erase(
     """Erase a session, a message or only thinking, for good.
 
     The bytes leave the database, its log and its free pages. Files that may still hold them are
-    printed: copies made before upgrades, and the database if it could not be rewritten now. Then
-    run the command again, or doctor.
+    printed: copies made before upgrades, and the database if it could not be rewritten now. If it
+    names the database, run `erase` again or `doctor`: both finish the erasure.
     """
     check_whose(session_id, everything=everything, before=before)
     if session_id is None and position is not None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Answers and titles, thoughts, or both.",
 )
-@click.option("--all-branches", is_flag=True, help="Also on branches that were left.")
+@click.option("--all-branches", is_flag=True, help="Search all branches, not only the current one.")
 @OWNER
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option(
@@ -45,8 +45,8 @@ def search(
 ) -> None:
     """Find messages by words, the latest first.
 
-    All WORDS are wanted; '"words in quotes"' are searched as they are. Put -- before a -word, which
-    is not to be in it.
+    A message must contain all WORDS; '"words in quotes"' must follow one another. To exclude a
+    word, write -word after --.
     """
     with _open_for_search(call) as store, Progress("searching"):
         page = store.for_owner(owner).search(

@@ -36,7 +36,7 @@ def thoughts(
     limit: int,
     after: str | None,
 ) -> None:
-    """Print what was thought in all sessions, the latest first."""
+    """Print the thoughts of all sessions, the latest first."""
     with store_access.open_to_read(call) as store, Progress("reading"):
         page = store.for_owner(owner).thoughts(
             provider=provider, model=model, since=since, until=until, limit=limit, after=after
