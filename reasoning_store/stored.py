@@ -186,7 +186,7 @@ class Compaction:
 STOPPED = "stopped"
 """The finish reason of a reply that was stopped."""
 STOP_REASON = "stopReason"
-"""The annotation that says why it was."""
+"""The annotation with the reason why it was."""
 
 
 def stop_reason(message: Message, annotations: Mapping[str, Any] | None) -> str | None:

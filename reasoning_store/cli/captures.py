@@ -89,7 +89,7 @@ def _count_unknown(api: str, tried: list[Any]) -> int:
 
 
 def recut_events(found: list[Any], target: dict[str, Any], pieces: random.Random) -> list[Any]:
-    """Return events that say the same, the answer's text cut elsewhere."""
+    """Return events with the same content, the answer's text cut elsewhere."""
     adapter = registry.resolve(**{k: target[k] for k in ("model", "provider", "api", "base_url")})
     out: list[Any] = []
     for event in found:
@@ -146,7 +146,7 @@ def guess_target_api(target: dict[str, Any], found: list[Any]) -> str | None:
 
 
 def read_reply(found: list[Any], target: dict[str, Any]) -> tuple[list[Chunk], Message]:
-    """Return what a stream says, piece by piece and as one message."""
+    """Return the chunks of a stream, and its message."""
     from reasoning_store.ingress.normalizer import StreamNormalizer
 
     normalizer = StreamNormalizer(**target)

@@ -165,9 +165,9 @@ class Command(click.Command):
 class Group(click.Group):
     """A group of commands.
 
-    ``lazy`` says where commands live, as ``module:attribute``. ``default`` is the command
-    that is meant where the first word names none. ``sections`` are the parts of the help, each
-    with the names of its commands. ``words`` are the names that other programs use for them.
+    ``lazy`` is the place of each command, as ``module:attribute``. ``default`` is the command that
+    runs if the first word names no command. ``sections`` are the parts of the help, each with the
+    names of its commands. ``words`` are the names that other programs use for them.
     """
 
     command_class = Command

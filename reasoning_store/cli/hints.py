@@ -41,7 +41,7 @@ _PASSWORD = re.compile(r"(?<=://)([^:/@]*:)[^@]*(?=@)|([?&]\w*password=)[^&]*", 
 def command_line(call: Call, *words: str, of_owner: bool = False, hide: bool = False) -> str:
     """Return a command line on the call's database and, with ``of_owner``, of its owner.
 
-    With ``hide`` it says URL instead of the database's own.
+    With ``hide`` it has the word URL instead of the database's own.
     """
     more: list[str] = []
     if of_owner and call.owner:

@@ -1,4 +1,4 @@
-"""One run of the program: from its words to an exit code, whatever ends it."""
+"""One run of the program: from its arguments to an exit code, however it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STOPPED_BY = {
     for name, text in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "hung up"))
     if hasattr(signal, name)
 }
-"""The signals that end a command, each with the word that its error line says."""
+"""The signals that end a command, each with the word in its error line."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,9 +5,9 @@ order, so that what an application receives is well formed whatever arrived: eac
 reasoning block has one start before its deltas and one end, blocks stay apart by
 ``content_index``, and nothing follows the finish.
 
-``content_index`` is an adapter's own count of the units that its protocol keeps apart;
-after ingress it is the block's place in the message. ``None`` from an adapter says that
-the protocol has no such count: consecutive pieces of one kind are one block.
+``content_index`` is an adapter's own count of the units that its protocol keeps apart; after
+ingress it is the block's place in the message. ``None`` from an adapter means that the protocol has
+no such count: consecutive pieces of one kind are one block.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class TextChunk:
 class ToolCallChunk:
     """A piece of a tool call: ``arguments`` is the next piece of the string.
 
-    ``parameters`` is set if the protocol sends arguments as an object. ``is_complete``
-    says that nothing more of this call comes.
+    ``parameters`` is set if the protocol sends arguments as an object. ``is_complete`` is true if
+    nothing more of this call comes.
     """
 
     index: int
@@ -110,8 +110,8 @@ class FinishChunk:
 class OriginChunk:
     """Which response this is: its id and the model that answered.
 
-    ``metadata`` is what else the provider says of the response as a whole; it becomes the
-    message's ``providerMetadata``, a later value in place of an earlier one.
+    ``metadata`` has the provider's other fields of the whole response; it becomes the message's
+    ``providerMetadata``, a later value in place of an earlier one.
     """
 
     response_id: str | None = None

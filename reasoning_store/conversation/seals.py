@@ -25,7 +25,7 @@ OF_THOUGHTS: Final = frozenset(
     reasoning_opaque reasoningEncryptedContent thoughtForms
     """.split()
 )
-"""Names that say of themselves that they seal a thought, or belong to one."""
+"""Names of fields that seal a thought, or belong to a seal."""
 ALL: Final = OF_THOUGHTS | frozenset(
     """
     signature textSignature encrypted encryptedContent encrypted_content

@@ -1,9 +1,8 @@
 """The ``reasoning.*`` settings: names, types, defaults, messages, layers.
 
-One table, the fields of ``SettingValues``, says what there is. A value comes in by its
-field's name in Python, by its key in JSON and on the command line, or by a variable of
-the environment; a bad one is refused whole with the allowed values named, and the current
-value stays (ERR-001).
+One table, the fields of ``SettingValues``, has them all. A value comes in by its field's name in
+Python, by its key in JSON and on the command line, or by a variable of the environment; a bad one
+is refused whole with the allowed values named, and the current value stays (ERR-001).
 
 Settings are resolved anew for every request (BR-008): each key comes from the first of ``LAYERS``
 that sets it, and records that layer. ``egress`` decides about the effect of a setting; this module
@@ -29,7 +28,7 @@ Strip: TypeAlias = Literal["all", "allButLast", "none", "priorTurns"]
 Layer: TypeAlias = Literal["call", "session", "profile", "owner", "environment", "default"]
 
 LAYERS: tuple[Layer, ...] = get_args(Layer)
-"""Who may set a key, the strongest first."""
+"""The layers that may set a key, the strongest first."""
 
 PREFIX = "reasoning."
 LEAST_BUDGET = 0

@@ -1,4 +1,4 @@
-r"""Reasoning for surfaces that can only show text (seed 003).
+r"""Reasoning for surfaces that can only show text.
 
 Two states. Thinking opens the section if it is closed, with exactly ``"\n\n---\n"``; anything
 else closes it if it is open, with exactly ``"\n---\n\n"``. The output is only ever added to: each
@@ -75,8 +75,8 @@ class ReasoningRenderer:
 def answers_without_sections(text: str) -> list[str]:
     """Return the answers that a rendered text may have been made of, the likeliest first.
 
-    A thought, too, may hold a separator: the first section may end at any of them. Which answer
-    it was is known to who has the answers; without a section there is none.
+    A thought, too, may hold a separator, so the first section may end at any of them. The caller
+    compares the answers with those that it has. A text without a section gives no answer.
     """
     whole = f"\n\n{text.strip()}\n\n"
     found: list[str] = []

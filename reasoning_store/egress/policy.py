@@ -22,7 +22,7 @@ class StripPolicy:
     leaves: Callable[[TurnPosition], bool]
     """Whether the thinking of a message at this position stays in the history."""
     last_thinkers: int = 0
-    """How many of the last messages with thinking it tells apart, at most ``LAST_THINKERS``.
+    """How many of the last messages with thinking it distinguishes, at most ``LAST_THINKERS``.
 
     With any, a thought that was sent is withheld when a later message has some."""
     strictness: int

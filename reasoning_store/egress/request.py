@@ -226,8 +226,8 @@ def _cache_break(
 ) -> int | None:
     """Return the first written message that differs from an earlier request of the conversation.
 
-    A provider's prompt cache holds at most the messages before it. The earlier request is one
-    that was built again (``session_context``), or one that the application kept.
+    A provider's prompt cache holds at most the messages before it. The earlier request is one that
+    was built again (``sessions/context.py``), or one that the application stored.
     """
     if previous is None:
         return None

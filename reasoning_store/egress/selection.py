@@ -1,6 +1,6 @@
 """The selection: which thinking goes back to a model, block by block, and by which rule.
 
-    kept = admissible and (demanded or (left by strip and included))
+    kept = admissible and (demanded or (allowed by strip and included))
 
 *Admissible*: the contract has a place for it, the target made it, and it is signed where a
 signature is demanded. *Demanded*: the provider's floor, whatever the settings say, unless

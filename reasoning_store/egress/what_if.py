@@ -1,7 +1,7 @@
-"""What-if: the requests of every include and strip, side by side.
+"""The alternatives to a request: every include and strip, side by side.
 
-Each alternative is a selection of the same view, so it counts as its request would. It is
-legal where nothing is missing that the provider enforces by its contract.
+Each alternative is a selection of the same view, so it counts as its request would. It is legal if
+it has all thinking that the provider demands by its contract.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Theory. An assistant's message has the form of a response's, so it is read as one, by the same
 reader and through the same door as a reply that arrives now; thoughts keep their signatures,
-redacted ones their data, in their places. A user's message holds what tools answered next to
-what the user says; one that holds answers alone is a tool's.
+redacted ones their data, in their places. A user's message holds results of tools next to the
+user's own text; one that holds results alone is a tool's.
 
 Knows the roles of the Messages protocol. It must not know files.
 """
@@ -146,5 +146,5 @@ def _tool_response(
         part.get("tool_use_id"),
         part.get("content"),
         is_error=part.get("is_error") is True,
-        beside=other_fields(content_parts.without_cache_marks(part), _READ_OF_ANSWER),
+        metadata=other_fields(content_parts.without_cache_marks(part), _READ_OF_ANSWER),
     )

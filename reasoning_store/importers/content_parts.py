@@ -1,9 +1,9 @@
 """The parts of a message of a user, a tool or a system prompt, kept as they are.
 
-Theory. No delimiter is looked for here: what a user or a tool said is theirs. A text is a
-text block, a medium with its bytes or its address is a media block, and everything else is
-kept raw as it came, so that its own protocol takes it back. What a part says next to its
-content rides along with its block, but for cache marks: they are about one request.
+Theory. No delimiter is searched for here: a user or a tool may write one. A text is a text block, a
+medium with its bytes or its address is a media block, and everything else is kept raw as it came,
+so that its own protocol takes it back. The other fields of a part are stored with its block, except
+cache marks: they are about one request.
 
 Knows the parts of Chat Completions, Responses and Messages. It must not know roles.
 """
@@ -49,7 +49,7 @@ def read_blocks(content: Any) -> list[Block]:
 
 
 def read_block(item: Any) -> Block | None:
-    """Return the block of one part; an empty text is none."""
+    """Return the block of one part; None for an empty text."""
     if isinstance(item, str):
         item = {"type": "text", "text": item}
     if not isinstance(item, dict):
@@ -138,8 +138,8 @@ def _medium_in_field(part: Part, name: str, kind: MediaKind) -> Block | None:
     about = other_fields(value, ("url",)) if isinstance(value, dict) else {}
     url = value.get("url") if isinstance(value, dict) else value
     made = _medium_at(url, kind) if isinstance(url, str) and url else None
-    beside = {**(_other_fields(part, name) or {}), **about}
-    return None if made is None else replace(made, provider_metadata=beside or None)
+    metadata = {**(_other_fields(part, name) or {}), **about}
+    return None if made is None else replace(made, provider_metadata=metadata or None)
 
 
 def _audio_block(part: Part) -> Block | None:
@@ -182,11 +182,11 @@ def _from_source(part: Part, kind: MediaKind) -> Block | None:
     source, title = part.get("source"), part.get("title")
     if not (isinstance(source, dict) and isinstance(title, str | None)):
         return None
-    mime, beside = source.get("media_type"), _other_fields(part, "source", "title")
+    mime, metadata = source.get("media_type"), _other_fields(part, "source", "title")
     if source.get("type") == "url" and isinstance(source.get("url"), str):
         mime = "application/pdf" if kind == "file" else "image/*"
         return MediaBlock(
-            kind=kind, mime_type=mime, name=title, url=source["url"], provider_metadata=beside
+            kind=kind, mime_type=mime, name=title, url=source["url"], provider_metadata=metadata
         )
     text = source.get("data")
     if not (isinstance(mime, str) and isinstance(text, str)):
@@ -194,7 +194,7 @@ def _from_source(part: Part, kind: MediaKind) -> Block | None:
     data = _encode_text(text) if source.get("type") == "text" else _decode_base64(text)
     if data is None or source.get("type") not in ("base64", "text"):
         return None
-    return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=beside)
+    return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=metadata)
 
 
 def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:

@@ -1,10 +1,10 @@
 """A conversation that is being read: its messages, their keys, and the counts of its report.
 
-Theory. A message's key is a hash over the conversation's id and the source of every message
-up to it. So a key that a store knows says that all before it is there too, importing twice
-finds every key known, and a file that has grown has new keys only at its end. It is made
-from the source, not from what became of it: a later version that reads something better does
-not write the same conversation again.
+Theory. A message's key is a hash over the conversation's id and the source of every message up to
+it. So if a store has a key, it has all messages before it too: a second import finds every key
+stored, and a file that has grown has new keys only at its end. The key is made from the source, not
+from the message: a later version that reads something better does not write the same conversation
+again.
 
 Whether a text was changed is found by comparing it with the source, not by asking its reader.
 
@@ -93,7 +93,7 @@ class ConversationBuilder:
         self._metadata = metadata or {}
         self._created_at = created_at
         self.at = created_at
-        """When the last message with a time was said."""
+        """The time of the last message that has one."""
         self._lines = [SourceBranch(after="", first=first, items=[])]
         self._report = Report()
 
@@ -104,7 +104,7 @@ class ConversationBuilder:
 
     @property
     def fork_point(self) -> ForkPoint:
-        """Where a branch goes off that follows the last message."""
+        """The point from which a branch after the last message starts."""
         return ForkPoint(self.key, self.next, self.at)
 
     def start_branch(self, point: ForkPoint) -> None:
@@ -122,12 +122,12 @@ class ConversationBuilder:
         *,
         texts: Sequence[str],
         thoughts: int = 0,
-        beside: int = 0,
+        in_metadata: int = 0,
         created_at: datetime | None = None,
     ) -> None:
-        """Take in a message made of ``source``, which held these texts and native thoughts.
+        """Add a message made of ``source``, which held these texts and native thoughts.
 
-        ``beside`` is how many of its parts are kept in its metadata.
+        ``in_metadata`` is how many of its parts are stored in its metadata.
         """
         try:
             codec.dumps(codec.message_to_json(message))
@@ -136,7 +136,7 @@ class ConversationBuilder:
         self.key = digest_values(self.id, self.next, self.key, source)
         self._lines[-1].items.append(Item(message=message, key=self.key, created_at=created_at))
         self.at = created_at or self.at
-        self._report += _count_message(message, texts, thoughts, beside)
+        self._report += _count_message(message, texts, thoughts, in_metadata)
 
     def skip(self, place: str, reason: str) -> None:
         """Note that a part of the source gave no message."""
@@ -163,7 +163,9 @@ class ConversationBuilder:
         )
 
 
-def _count_message(message: Message, texts: Sequence[str], thoughts: int, beside: int) -> Report:
+def _count_message(
+    message: Message, texts: Sequence[str], thoughts: int, in_metadata: int
+) -> Report:
     counters = read_counters(message.metadata)
     was, is_now = "".join(texts), "".join(message_texts(message))
     tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
@@ -176,7 +178,7 @@ def _count_message(message: Message, texts: Sequence[str], thoughts: int, beside
         texts_unchanged=int(bool(was) and was == is_now),
         texts_cleaned=int(was != is_now),
         delimiters=counters.stripped_delimiters,
-        kept_raw=raw + beside + counters.unknown_chunks,
+        kept_raw=raw + in_metadata + counters.unknown_chunks,
     )
 
 

@@ -91,7 +91,7 @@ class HistoryReader:
 
     @property
     def fork_point(self) -> ReaderForkPoint:
-        """Where a branch goes off that follows the last message."""
+        """The point from which a branch after the last message starts."""
         return ReaderForkPoint(self.into.fork_point, dict(self._names), dict(self._due))
 
     def start_branch(self, point: ReaderForkPoint) -> None:
@@ -169,7 +169,7 @@ class HistoryReader:
         texts: list[str],
         thoughts: int = 0,
         source: Any = None,
-        beside: int = 0,
+        in_metadata: int = 0,
         unread: Mapping[str, Any] | None = None,
     ) -> None:
         """Add a message, with the ``unread`` fields of its source in its metadata."""
@@ -188,7 +188,7 @@ class HistoryReader:
             placed.place,
             texts=texts,
             thoughts=thoughts,
-            beside=beside,
+            in_metadata=in_metadata,
             created_at=at,
         )
 
@@ -220,7 +220,7 @@ class HistoryReader:
         self.add(Message(role="tool", blocks=(block,)), placed, texts=said, unread=unread)
 
     def read_parts(self, content: Any, placed: SourceMessage) -> list[Any]:
-        """Return the blocks of a content, or refuse what is none."""
+        """Return the blocks of a content, or refuse another value."""
         try:
             return content_parts.read_blocks(content)
         except content_parts.Unreadable:
@@ -234,7 +234,7 @@ class HistoryReader:
         *,
         name: Any = None,
         is_error: bool = False,
-        beside: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> ToolResponseBlock:
         """Return a tool response. Without an id, it is for the first call that has none."""
         if not (isinstance(call_id, str) and call_id):
@@ -249,7 +249,7 @@ class HistoryReader:
             tool_name=name if isinstance(name, str) and name else known,
             result=content_parts.read_result(content),
             is_error=is_error,
-            provider_metadata=beside or None,
+            provider_metadata=metadata or None,
         )
 
     def _link_calls(self, message: Message) -> Iterator[Any]:

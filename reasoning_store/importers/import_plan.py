@@ -22,7 +22,7 @@ from reasoning_store.store_state import StoreState
 
 
 class Place(NamedTuple):
-    """Where a message is stored; position 0 is before the first."""
+    """The place of a stored message; position 0 is before the first."""
 
     branch: int
     position: int
@@ -35,7 +35,7 @@ class Run:
     items: Sequence[Item]
     after: Place
     branch: int
-    """Where they are written: the branch of ``after``, or a new one that goes off there."""
+    """The place to write them: the branch of ``after``, or a new one that starts there."""
 
     @property
     def is_fork(self) -> bool:
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What earlier plans would have written into a session: a dry run remembers it."""
+    """The messages that the earlier plans of a dry run would have written into a session."""
 
     places: dict[str, Place] = field(default_factory=dict)
     heads: dict[int, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is written of a conversation, or why it is refused."""
+    """The messages of a conversation to write, or the reason why it is refused."""
 
     known: int
     runs: Sequence[Run] = ()

@@ -1,7 +1,7 @@
 """Conversations kept elsewhere, written into a store once.
 
-What is new of each is planned by ``import_plan``. A conversation that is refused is listed, and
-the others are written. A dry run makes the same plan and writes nothing.
+``import_plan`` finds the new messages of each. A conversation that is refused is listed, and the
+others are written. A dry run makes the same plan and writes nothing.
 
 It must not know what a format means.
 """

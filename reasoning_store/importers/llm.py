@@ -229,7 +229,7 @@ def _tool_result(file: LogFile, row: Row) -> Part:
 
 
 def _reply_parts(file: LogFile, response: Row) -> list[Part]:
-    """Return what a model said, in the order in which it must have said it (EC-006)."""
+    """Return a model's parts, in the order in which it must have sent them (EC-006)."""
     parts: list[Part] = [
         {"type": kind, "text": response[column]}
         for kind, column in (("reasoning", "reasoning"), ("text", "response"))
@@ -325,7 +325,7 @@ def add_plain(
         message,
         placed,
         texts=texts,
-        beside=len(unread.get("parts", ())),
+        in_metadata=len(unread.get("parts", ())),
         source=_key_source(role, parts),
         unread=unread,
     )
@@ -340,7 +340,7 @@ def add_reply(
     counted: bool = True,
     about: Any = None,
 ) -> None:
-    """Take in what a model said; ``counted`` says that the call's usage is this message's."""
+    """Add a model's reply; with ``counted`` the call's usage is this message's."""
     call = call or Row()
     model = call.get("resolved_model") or call.get("model")
     message = read_reply_parts(parts, reader.who, model=model)
@@ -360,7 +360,7 @@ def add_reply(
         placed,
         texts=[part["text"] for part in parts if part["type"] == "text" and part.get("text")],
         thoughts=thoughts,
-        beside=len(unread.get("parts", ())),
+        in_metadata=len(unread.get("parts", ())),
         source=_key_source("assistant", parts),
         unread=unread,
     )
@@ -369,7 +369,7 @@ def add_reply(
 def _provider_response(
     call: Row, message: Message, who: AnsweredBy, model: str | None
 ) -> Message | None:
-    """Return the provider's own response, where it says the same and thinks more."""
+    """Return the provider's own response, if it has the same text and more thinking."""
     try:
         body = parse_column(call.get("response_json"), "")
     except InvalidCall:

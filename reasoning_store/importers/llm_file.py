@@ -45,7 +45,8 @@ _HEADS: Final[Sequence[Sequence[str]]] = (
     ),
     ("INSERT INTO temp.heads SELECT id, name, 0 FROM threads",),
 )
-"""Where either layout names its conversations; the least number has the name that counts."""
+"""The statements that list the conversations of either layout; the name with the least number
+counts."""
 
 _OF: Final[Mapping[str, tuple[str, str]]] = {
     "responses": (
@@ -89,7 +90,7 @@ _IN_ORDER: Final[Mapping[str, str]] = {
         WHERE p.tool_result_id = ? ORDER BY p."order"
     """,
 }
-"""What was put before a prompt, or attached to it, in its order."""
+"""The statements that read fragments and attachments, in their order."""
 
 
 _TEXTS: Final = frozenset(

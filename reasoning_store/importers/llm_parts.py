@@ -1,7 +1,7 @@
 """The parts of llm's messages that are no words of a reply: attachments, hosted tools, usage.
 
-What a hosted tool did is the provider's own: it is kept with the message's metadata, but for
-an item that the provider itself can take back. The fields of a part are those of llm's own JSON;
+The work of a hosted tool is the provider's own: it is stored in the message's metadata, except an
+item that the provider itself can take back. The fields of a part are those of llm's own JSON;
 ``attachment`` and ``attachments`` are rows. This module must not know tables.
 """
 

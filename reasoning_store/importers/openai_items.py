@@ -1,9 +1,9 @@
 """The items of the Responses protocol: a run of the model's items is one message.
 
-Theory. Reasoning, what it led to and the calls it made are items of their own and stand one
-after the other; what the user says or a tool answers ends the run. A run is read as the
-output of one response. An assistant's message in the short form that requests allow (a role
-and a text) is given the long one first.
+Theory. Reasoning, what it led to and the calls it made are items of their own and stand one after
+the other; a message of the user or the result of a tool ends the run. A run is read as the output
+of one response. An assistant's message in the short form that requests allow (a role and a text) is
+given the long one first.
 
 Knows items; must not know files.
 """
@@ -146,12 +146,12 @@ def _add_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:
     kind, call_id = value["type"], answered_call(value)
     if kind == _APPROVAL:
         content: Any = other_fields(value, ("type", "id", "approval_request_id"))
-        block = reader.tool_response(placed, call_id, content, beside={"item_type": kind})
+        block = reader.tool_response(placed, call_id, content, metadata={"item_type": kind})
         reader.add_tool_message(block, content, placed, {})
         return
     content = value.get("tools" if kind == "tool_search_output" else "output")
-    beside = {} if kind in _CALLS else {"item_type": kind}
-    block = reader.tool_response(placed, call_id, content, beside=beside)
+    metadata = {} if kind in _CALLS else {"item_type": kind}
+    block = reader.tool_response(placed, call_id, content, metadata=metadata)
     reader.add_tool_message(
         block, content, placed, other_fields(value, (*_READ, "call_id", "output", "tools"))
     )

@@ -1,10 +1,10 @@
 """Replies that were kept as parts: thoughts, texts and calls, one after the other.
 
-A reply goes through ingress and should come out as if it had arrived from its provider. Where
+A reply goes through ingress and should come out as if it had arrived from its provider. If
 something of it is sealed, or is the provider's own (``provider_metadata``, under the provider's
-name), the parts are written in that provider's form and read by its reader, so that ciphertext
-and signatures are where its protocol looks for them. Others are read as neutral events: of such a
-reply the model is known, and its origin names a protocol only where the provider is known.
+name), the parts are written in that provider's form and read by its reader, so that ciphertext and
+signatures are in the places of its protocol. Other replies are read as neutral events: their origin
+names the model, and a protocol only if the provider is known.
 
 Knows parts and forms; must not know files.
 """

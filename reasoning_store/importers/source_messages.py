@@ -1,12 +1,12 @@
-"""Which messages are one conversation, and what a file says of it.
+"""The messages that are one conversation, and the fields of a file about it.
 
-Theory. A value is a conversation (a list of messages, or an object that holds one) or a
-message. Messages that name a conversation belong to that one, wherever they stand in the
-file; others belong together with those around them: the elements of one array, or the lines
-of one file. What is read of a conversation at a time is what stands together.
+Theory. A value is a conversation (a list of messages, or an object that holds one) or a message.
+Messages that name a conversation belong to that one, wherever they stand in the file; others belong
+together with those around them: the elements of one array, or the lines of one file. The messages
+of a conversation that follow one another are read together.
 
-The names of fields are those that exports, request logs and training files use. This module
-must not know what a message says.
+The names of fields are those that exports, request logs and training files use. This module must
+not know the content of a message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from typing import Any, Final
 from reasoning_store.importers.documents import Entry, refuse
 
 LISTS: Final = ("messages", "input", "items")
-"""Where an object keeps the messages of a conversation; the first that is there counts."""
+"""The keys of an object that may hold the messages of a conversation; the first that is there
+counts."""
 _IDS: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _OWN_IDS: Final = ("id", *_IDS, "custom_id")
 _TITLES: Final = ("title", "name")

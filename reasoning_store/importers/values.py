@@ -55,7 +55,7 @@ _FIELDS = fields(Report)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A message, the key under which it is written once, and when it was said, if that is known.
+    """A message, the key under which it is written once, and its time, if that is known.
 
     The key is of the message and all before it in its conversation.
     """
@@ -83,10 +83,10 @@ class Conversation:
     """A conversation as it was kept elsewhere, oldest message first.
 
     ``items`` are its first line; ``branches`` go off from it, or from a branch before them.
-    ``current`` is the key of the last message that the other program shows, where that is not
-    the end of the first line. ``first`` is the place of the first item, from 1; it is more where
-    a file comes back to a conversation whose beginning it gave before. ``created_at`` is then
-    when that was said.
+    ``current`` is the key of the last message that the other program shows, where that is not the
+    end of the first line. ``first`` is the place of the first item, from 1; it is more where a file
+    comes back to a conversation whose beginning it gave before. ``created_at`` is then the time of
+    that message.
     """
 
     id: str

@@ -8,10 +8,10 @@ whether a thinking block is open, so two lists of them are enough:
     outside a block   opens, closes (stray), answers and drops are delimiters
     inside a block    closes, answers and ends are delimiters
 
-Each list becomes two patterns: one finds the next delimiter, the other tells whether the
-end of what has arrived may still grow into one. A delimiter is decided as soon as it is
-complete, the shortest first where one begins another, so no later character changes the
-meaning of an earlier one; that is why the pieces in which a text arrives cannot matter.
+Each list becomes two patterns: one finds the next delimiter, the other finds out whether the end of
+the text may still grow into one. A delimiter is decided as soon as it is complete, the shortest
+first where one begins another, so no later character changes the meaning of an earlier one; that is
+why the pieces in which a text arrives cannot matter.
 
 The contracts of ``wire`` name the families of a model; ``tags`` acts on the delimiters.
 """

@@ -134,9 +134,9 @@ class StreamMasker:
 class ArgumentsMasker(StreamMasker):
     """Masks JSON that grows, in which an escape may hide a secret.
 
-    From the first escape on nothing is returned until the whole is there, masked as in the
-    message. Where the masked whole does not begin with the pieces that were returned, the rest
-    is left out: they cannot be taken back.
+    From the first escape on nothing is returned until the whole is there, masked as in the message.
+    If the masked whole does not begin with the pieces that were returned, the rest is left out:
+    they cannot be taken back.
     """
 
     __slots__ = ("_came", "_escaped", "_went")
@@ -308,10 +308,10 @@ class _Parts:
         return (self.json_text if result.lstrip()[:1] in _OPENS_JSON else self.text)(result)
 
     def json_text(self, text: str | None) -> str | None:
-        """Mask a string that may be JSON, so that what was JSON still is.
+        """Mask a string that may be JSON, so that JSON stays JSON.
 
-        Where masking the text is not enough (an escape hides a secret, a number is one), the
-        value is masked and written anew.
+        If masking the text is not enough (an escape hides a secret, a number is one), the value is
+        masked and written anew.
         """
         if text is None:
             return None

@@ -64,11 +64,11 @@ _UNKNOWN_CHARACTERS = 65_536
 class StreamNormalizer:
     """Turns one stream into clean chunks, and into a ``Message`` at its end.
 
-    ``api`` names the protocol. Without it the first event does, where it carries the mark of
-    one; else ``usual_api``, the path of the address, the provider or the model. ``tags`` says
-    whether text is searched for inline delimiters: where the protocol may hold them
-    (``auto``), ``always``, ``never``, or for these names. Tagged thoughts after a native one
-    are taken for copies of it; ``merge`` keeps those with another text.
+    ``api`` names the protocol. Without it the first event does, where it carries the mark of one;
+    else ``usual_api``, the path of the address, the provider or the model. ``tags`` decides whether
+    text is searched for inline delimiters: if the protocol may hold them (``auto``), ``always``,
+    ``never``, or for these names. Tagged thoughts after a native one are taken for copies of it;
+    ``merge`` keeps those with another text.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class StreamNormalizer:
         return out
 
     def finish(self, interrupted: bool = False) -> Message:
-        """Return the message. ``interrupted`` says that the stream did not reach its end.
+        """Return the message. ``interrupted`` is true if the stream did not reach its end.
 
         Further choices, if the provider was asked for several, are in ``others``.
         """

@@ -62,7 +62,7 @@ class OpenBlocks:
         key: int | None = None,
         continues: bool = True,
     ) -> OpenBlock:
-        """Begin a block; ``continues`` says that later pieces find it by its key."""
+        """Begin a block; with ``continues`` later pieces find it by its key."""
         block = self._open[index] = OpenBlock(index, metadata, key)
         if continues:
             self._by_key[key] = block

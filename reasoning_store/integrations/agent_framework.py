@@ -26,7 +26,7 @@ __all__ = ["StoredHistoryProvider", "read_message", "write_message"]
 _NAME: Final = "agentFramework"
 _ROLES: Final = frozenset({"user", "assistant", "system", "tool"})
 _SIGNED: Final = frozenset({"anthropic.messages", "bedrock.converse", "gemini.generate_content"})
-"""The protocols whose seal is a signature beside a thought that can be read."""
+"""The protocols that seal a readable thought with a signature."""
 
 
 class StoredHistoryProvider(HistoryProvider):  # type: ignore[misc]  # its types are not here

@@ -191,7 +191,7 @@ def _weave(
 ) -> list[Any]:
     """Return a client's parts with the thinking of the written ones at its places.
 
-    Where the client has other parts than were written, all thinking is put first.
+    If the client has other parts than were written, all thinking is put first.
     """
     others = sum(not is_thinking(part) for part in written)
     if others != len(own):

@@ -34,9 +34,9 @@ class _Sent(NamedTuple):
 class EchoMatcher:
     """Finds, restores and records the conversations of one store or owner.
 
-    ``settings`` are laid over the session's for these requests. ``provider`` names the host where
-    its address does not. ``on_store_error="pass"`` lets
-    the chat go on where the store fails; ``"fail"`` raises.
+    ``settings`` are laid over the session's for these requests. ``provider`` names the host if its
+    address does not. ``on_store_error="pass"`` lets the chat go on if the store fails; ``"fail"``
+    raises.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class EchoMatcher:
         stores: bool = True,
         names_reply: bool = False,
     ) -> Exchange | None:
-        """Return the exchange of a request's body; ``None`` where it carries no conversation.
+        """Return the exchange of a request's body; ``None`` if it has no conversation.
 
         Without ``stores`` thinking is put back, and nothing is stored. With ``names_reply`` the
-        message of the reply gets its provider's id: give each piece to ``feed``, and call
-        ``begin_stream`` where ``is_ready`` says so.
+        message of the reply gets its provider's id, and the caller follows the order of
+        ``Exchange``.
         """
         form = find_form(path)
         if form is None:

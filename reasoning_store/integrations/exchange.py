@@ -20,9 +20,9 @@ ERROR_HEADER = "X-Reasoning-Store-Error"
 class Exchange:
     """One request of a client and its reply. Made by ``EchoMatcher.begin``.
 
-    Send ``content``. Then ``record`` the whole response, or give each piece of a stream to
-    ``feed`` and call ``finish`` before you pass its last event on; ``leave`` where the stream
-    broke off.
+    Send ``content``. Then give a whole response to ``record``. Of a stream, call ``begin_stream``,
+    give each piece to ``feed``, call ``begin_stream`` again once ``is_ready``, and call ``finish``
+    before you pass the last event on. Call ``leave`` if the stream breaks off.
     """
 
     body: Mapping[str, Any]
@@ -129,7 +129,7 @@ class Exchange:
         return self._names_reply and self.reply_id is None
 
     def feed(self, piece: bytes) -> bool:
-        """Read a piece of a stream; say whether its last event was in it. Writes nothing."""
+        """Read a piece of a stream; return whether its last event was in it. Writes nothing."""
         if self._events is None:
             return False
         is_last = self._feed_events(self._events.feed(piece))

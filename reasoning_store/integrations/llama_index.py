@@ -34,7 +34,7 @@ _STATUS: Final = "llamaIndexStatus"
 _ARCHIVED: Final = "llamaIndexArchived:"
 """How the key of the last archived position of a branch begins, in the session's metadata."""
 _FIELDS: Final = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
-"""Where model classes put a thought that is no block."""
+"""The keys in which model classes put a thought that is no block."""
 _ROLES: Final[Mapping[str, str]] = {
     "assistant": "assistant",
     "chatbot": "assistant",

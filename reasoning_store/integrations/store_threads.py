@@ -1,4 +1,4 @@
-"""The store's verbs in a thread, awaited: what has begun is waited for, whatever is cancelled."""
+"""The store's verbs in a thread, awaited; one that has begun runs to its end, also if cancelled."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _KEEP = Statement(update(messages).where(*_AT).values(annotations=bindparam("ann
 
 
 class Annotations:
-    """What an application keeps with messages."""
+    """The annotations that an application stores with messages."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,13 +1,13 @@
-"""The SQL of verifying: what is stored, compared with what it would be if written now.
+"""The SQL of verifying: stored rows, compared with the rows that would be written now.
 
-A message is read back, its columns are made from it anew and compared with those in its
-row: digest, counts, shape, sums of usage. Its state has to follow from the one before, so
-that one damaged row is one problem and not one for each message after it. Around the
-messages: lineages, gaps, heads, origins, compactions, drafts, and rows that belong to
-nothing. What a session's own row says is looked at in ``auditing``.
+A message is read back, its columns are made from it anew and compared with those in its row:
+digest, counts, shape, sums of usage. Its state has to follow from the one before, so that one
+damaged row is one problem and not one for each message after it. Around the messages: lineages,
+gaps, heads, origins, compactions, drafts, and rows that belong to nothing. ``audit_session``
+verifies a session's own row.
 
-Each function looks at one snapshot and gives problems with their place, never with the
-text that stands there. It knows the rules of the tables; what is wrong it leaves alone.
+Each function reads one snapshot and returns problems with their place, never with the text there.
+It knows the rules of the tables, and changes nothing.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def session(
 
 
 def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
-    """Whether a branch shares with its parent what it says, and its parent has it."""
+    """Whether the parent of a branch has the messages that the branch shares with it."""
     shared = tuple(one for one in lineage.segments if one.branch != lineage.number)
     if lineage.parent is None:
         return lineage.first == 1 and not shared
@@ -331,7 +331,7 @@ def _read(
 
 
 class Audit:
-    """What is stored, compared with what was written."""
+    """The check of stored rows against the messages that were written."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

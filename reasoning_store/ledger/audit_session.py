@@ -1,15 +1,15 @@
-"""The SQL of verifying what a session's own row says, next to its branches and messages.
+"""The SQL of verifying a session's own row, apart from its branches and messages.
 
-Its reasoning budget is a sum over the rows of all branches, each counted once however many
-share it. What was erased stays used (``budget``), and its row no longer says how much that
-was. So where something was erased the sums are held between what the rows that are left
-give and what those that are gone can have given; where nothing was, they are exact.
+Its reasoning budget is a sum over the rows of all branches, each counted once however many share
+it. Erased reasoning stays used (``budget``), and its row no longer has its count. So after an
+erasure the sums must lie between the sum of the rows that are left and the most that the erased
+rows can have counted; without one they are exact.
 
-Settings profiles belong to no session, and are looked at here as well: their problems say
-whose they are.
+Settings profiles belong to no session, and are verified here as well: their problems name the
+owner.
 
-One statement of sums, whatever the length of the session. Gives its problems as kind and
-detail: whose they are is the caller's to say.
+One statement of sums, whatever the length of the session. Returns its problems as kind and detail;
+the caller adds the session.
 """
 
 from __future__ import annotations

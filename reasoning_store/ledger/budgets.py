@@ -64,9 +64,9 @@ class Budgets:
         self._database = database
 
     def get(self, session_key: int) -> BudgetRow:
-        """Return the reasoning that a session has used, on all branches, and what was told."""
+        """Return the reasoning that a session has used, on all branches, and its reported marks."""
         return self._database.read(lambda connection: get(connection, session_key), single=True)
 
     def remember(self, session_key: int, name: str) -> bool:
-        """Remember that a mark was told; True for the first who does, of all processes."""
+        """Store that a mark was reported; True for the first caller, of all processes."""
         return self._database.write(lambda connection: remember(connection, session_key, name))

@@ -318,12 +318,12 @@ class Compactions:
     ) -> list[CompactionRow]:
         """Make several compactions of a branch and change settings of its session, all or none.
 
-        What is done with the first is undone with it.
+        An undo of the first undoes all of it.
 
-        A summary stands for a range; a clearing, which has none, empties the tool results up
-        to a position before the open turn. Each supersedes those inside; one that reaches
-        over an end of it is a Conflict. Where the range is no longer what was ``expected``,
-        the basis that it was made from, that is a Conflict, and nothing is written.
+        A summary stands for a range; a clearing, which has none, empties the tool results up to a
+        position before the open turn. Each supersedes those inside; one that reaches over an end of
+        it is a Conflict. If the range is no longer the ``expected`` one, the basis that it was made
+        from, that is a Conflict, and nothing is written.
         """
         branches.check_branch(branch)
         made = [(one, summary_columns(one.summary)) for one in wanted]

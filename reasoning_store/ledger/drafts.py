@@ -43,7 +43,7 @@ from reasoning_store.ledger.rows.keys import Clock
 
 @dataclass(frozen=True, slots=True)
 class DraftSignals:
-    """What others ask of a draft's recorder."""
+    """The requests of other processes to a draft's recorder."""
 
     stop: str | None
     is_followed: bool
@@ -71,12 +71,16 @@ class Drafts:
         idempotency_key: str | None = None,
         resolve: Resolve | None = None,
     ) -> DraftRow:
-        """Begin the one draft that a branch can have; one that is there ends as interrupted.
+        """Begin the one draft of a branch.
 
-        ``idempotency_key`` names the attempt, and so does an ``id`` of the application's. Where a
-        message was written under it, or a draft that has lost its recorder, this is a Conflict
-        that carries the rows; where a reply is being recorded under it just now, it is a
-        Conflict, and that one goes on.
+        ``idempotency_key`` names the attempt, and so does an ``id`` of the application's:
+
+        - a message has it: a Conflict with the rows
+        - a draft that has lost its recorder has it: its message is stored, and this is a Conflict
+          with that row; without a message the draft is dropped
+        - a reply with it is being recorded: a Conflict, and that recording goes on
+        - a draft of another attempt is on the branch: it ends as interrupted
+
         ``resolve`` is that of ``append``.
         """
         branches.check_branch(branch)
@@ -157,9 +161,9 @@ class Drafts:
         """Write what has arrived of several drafts since, in one step, and renew their leases.
 
         Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
-        there already are nothing. ``last`` says that their recorders are gone with this: what
-        has arrived is interrupted now. False of a draft says that it was ended by another,
-        and that nothing was written of it.
+        there already are not written again. With ``last`` their recorders end with this, and the
+        drafts are interrupted now. False for a draft means that another ended it, and that nothing
+        of it was written.
         """
         until = None if last else draft_rows.lease_end(self._clock.now())
         return self._database.write(
@@ -172,16 +176,15 @@ class Drafts:
         draft: DraftRow,
         entries: Sequence[NewMessage],
         *,
-        beside: Sequence[NewMessage] = (),
+        alternatives: Sequence[NewMessage] = (),
     ) -> list[StoredRow]:
         """End a draft: its message, and what follows it, take the place of its parts.
 
-        The first message has the draft's id, all of them its time. Each of ``beside`` is another
-        answer to the same: in the same step it becomes the message of a fork that begins where
-        the draft's does.
-        Repeated with the same messages it returns the same rows. Where another has
-        ended it this is a Conflict that carries the rows which that made of it, if any; the
-        other answers stand next to these all the same.
+        The first message has the draft's id, all of them its time. Each of ``alternatives`` is
+        another answer to the same request: in the same step it becomes the message of a fork that
+        begins at the draft's position. Repeated with the same messages it returns the same rows. If
+        another has ended the draft, this is a Conflict that has the rows of the draft, if any; the
+        alternatives are stored all the same.
         """
         if not entries:
             raise InvalidCall("finish: no message was given; see drop")
@@ -190,7 +193,7 @@ class Drafts:
         batch = [self._messages.encode_entry(first, at, id=draft.id)]
         batch += [self._messages.encode_entry(entry, at) for entry in rest]
         encoded = encode.mark_batch(batch, draft.idempotency_key)
-        others = [self._messages.encode_entry(entry, at) for entry in beside]
+        others = [self._messages.encode_entry(entry, at) for entry in alternatives]
 
         position = self._messages.append_encoded(
             draft.session_key,
@@ -198,7 +201,7 @@ class Drafts:
             encoded,
             ending=draft.id,
             now=max(self._clock.now(), draft.created_at),
-            beside=others,
+            alternatives=others,
         )
         if position is not None:
             return new_rows(draft.branch, position, encoded)
@@ -225,7 +228,7 @@ class Drafts:
         """End the draft that readers see at a position, so that a message stands there.
 
         One that is still being recorded is a Conflict, unless it is to end ``at_once``, as
-        interrupted. Where readers see no draft, this is nothing.
+        interrupted. If readers see no draft, nothing happens.
         """
         check_number("position", position)
         found = self._database.read(
@@ -277,7 +280,7 @@ class Drafts:
         )
 
     def stop(self, session_key: int, branch: int, reason: str) -> bool:
-        """Ask the recorder of a live draft to stop; False where there is none."""
+        """Ask the recorder of a live draft to stop; False without such a draft."""
         branches.check_branch(branch)
         now = self._clock.now()
         return self._database.write(

@@ -1,6 +1,6 @@
 """Erasure of a session, an owner, a message, or only of the reasoning in it.
 
-What is stored when a verb is called is read page by page, with a caller's count of what is left,
+A verb reads the stored rows page by page, and the caller counts what is left of each message,
 before the one transaction that writes. An SQLite file is then rewritten: only VACUUM clears the
 copies of rows that SQLite left in unused bytes.
 """
@@ -37,7 +37,7 @@ from reasoning_store.ledger.searching import search_rows
 Only: TypeAlias = Literal["reasoning", "messages"] | None
 OnlyMessages: TypeAlias = Literal["messages"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]
-"""What a message counts in an encoding: the caller's answer, asked for outside of any
+"""A function of the caller: the counts of a message in an encoding. It is called outside of any
 transaction."""
 _PAGE = 200
 

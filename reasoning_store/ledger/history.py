@@ -33,7 +33,7 @@ _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 
 
 def in_range(table: Any) -> tuple[Any, ...]:
-    """Return what says that a row lies in a part of a branch; ``params`` names the part."""
+    """Return the conditions of a row in a part of a branch; ``params`` names the part."""
     return (
         table.session_key == bindparam("key"),
         table.branch == bindparam("branch"),
@@ -78,7 +78,7 @@ def params(key: int, segment: Segment) -> dict[str, Any]:
 def of_segments(
     connection: Connection, key: int, segments: Sequence[Segment], *, thinking: bool
 ) -> list[StoredRow]:
-    """Return the messages of ranges that lie behind one another, one read a range and table."""
+    """Return the messages of ranges that follow one another: one read for each range and table."""
     out: list[StoredRow] = []
     known = origins.all_of(connection, key) if segments else {}
     for segment in segments:

@@ -167,7 +167,7 @@ class Ledger:
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of the database while it is in use, and compare it with the original.
 
-        The copy is one file, which opens as a store. What is there already stays, unless
+        The copy is one file, which opens as a store. A file that is there already stays, unless
         ``overwrite``; and until the new copy is whole, also then.
         """
         if not isinstance(path, str | PathLike):

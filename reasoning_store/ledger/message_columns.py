@@ -13,7 +13,7 @@ from reasoning_store.conversation.thinking_header import ThinkingHeader, shape_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageParts:
-    """What the columns of a message are made of."""
+    """The sources of a message's columns."""
 
     id: str
     created_at: int

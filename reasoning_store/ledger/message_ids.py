@@ -1,4 +1,4 @@
-"""Where the message of an id is: on which branch, and at which position."""
+"""The place of an id's message: its branch and its position."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Messages:
         change: MetadataChange | None = None,
         resolve: Resolve | None = None,
     ) -> list[StoredRow]:
-        """Append messages behind one another, all or none of them.
+        """Append messages one after another, all or none of them.
 
         ``idempotency_key`` covers all of ``entries``: given again with equal messages it
         returns what was written first, with others it is a Conflict. So does the id of an
@@ -170,7 +170,7 @@ class Messages:
     def drop_tail(self, session_key: int, branch: int, at: int) -> tuple[int, list[StoredRow]]:
         """Return a fork without the message at ``at`` and those after it, and these messages.
 
-        The fork becomes current in the same step. Where nothing is dropped there is no fork.
+        The fork becomes current in the same step. If nothing is dropped, no fork is made.
         """
         now = self._clock.now()
 
@@ -221,7 +221,7 @@ class Messages:
         key_text: str | None,
         after: int | None,
     ) -> _Obstacle:
-        """Return why an append wrote nothing, and raise what it cannot get past."""
+        """Return why an append wrote nothing; raise if ending a draft does not help."""
         if key_text is not None:
             stored = history.by_idempotency_key(connection, session_key, key_text)
             if stored is not None:
@@ -266,7 +266,7 @@ class Messages:
     ) -> int | None:
         """Make a draft the message that has arrived of it, and append others in the same step.
 
-        Returns the position of the first of the others; None says that the draft had ended.
+        Returns the position of the first of the others; None means that the draft had ended.
         """
         if resolve is None:
             raise Conflict(
@@ -339,12 +339,12 @@ class Messages:
         now: int,
         after: int | None = None,
         ending: str | None = None,
-        beside: Sequence[EncodedMessage] = (),
+        alternatives: Sequence[EncodedMessage] = (),
         change: MetadataChange | None = None,
     ) -> int | None:
-        """Return the first position; None says that something else stands in the way.
+        """Return the first position; None means that another append or a draft was there first.
 
-        Each of ``beside`` is appended to a fork of its own, which begins there. Where the
+        Each of ``alternatives`` is appended to a fork of its own, which begins there. If the
         metadata is not what ``change`` expects, it is a Conflict and nothing is written.
         """
         # What a second run would write is there already: refused by its key, or by the
@@ -356,14 +356,14 @@ class Messages:
                 connection, session_key, branch, encoded, after=after, ending=ending, now=now
             )
             if first is not None:
-                for other in beside:
+                for other in alternatives:
                     _append_beside(connection, session_key, branch, first, other, now=now)
                 if change is not None:
                     sessions.change_metadata(connection, session_key, change)
             return first
 
         try:
-            single = not beside and change is None
+            single = not alternatives and change is None
             return self._database.write(work, single=single, again_when_lost=harmless)
         except driver_errors.UniqueViolation:
             return None

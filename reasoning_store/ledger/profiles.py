@@ -95,12 +95,12 @@ def put(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def take(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a profile sets, made of ``row`` where there is none; hold it till the end."""
+    """Return the settings of a profile, and lock it; a missing one is made of ``row``."""
     return _held(_TAKE(connection).row(connection, row), Conflict("another owner has the same key"))
 
 
 def touch(connection: Connection, owner: str, profile: str, now: int) -> dict[str, Any]:
-    """Return what a profile sets, and hold it to the end."""
+    """Return the settings of a profile, and lock it until the transaction ends."""
     found = _TOUCH.row(connection, {**_named(owner, profile), "now": now})
     return _held(found, no_profile(profile))
 
@@ -160,7 +160,7 @@ def check_used(connection: Connection, found: SessionRow) -> None:
 
 
 def drop(connection: Connection, owner: str, profile: str) -> bool:
-    """Remove a profile; False where there is none of the name."""
+    """Remove a profile; False if no profile has the name."""
     return _DROP.row(connection, _named(owner, profile)) is not None
 
 

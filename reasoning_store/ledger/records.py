@@ -29,8 +29,8 @@ MOST = (1 << 62) - 1
 class NewMessage:
     """A message to append, with what it counts.
 
-    ``sent`` says of a reply what its request was (provider, api, model, base URL, resolved
-    settings, digest): JSON, stored with it.
+    ``sent`` has the request of a reply (provider, api, model, base URL, resolved settings, digest):
+    JSON, stored with it.
     """
 
     message: Message
@@ -50,7 +50,7 @@ class MetadataChange(NamedTuple):
 
 
 class MessagePlace(NamedTuple):
-    """Where a message is."""
+    """The place of a message."""
 
     branch: int
     position: int
@@ -75,7 +75,7 @@ class StoredRow:
     headers: Sequence[ThinkingHeader] | None = field(default=None, repr=False)
     """Of each thinking block, where thinking was not read."""
     annotations: dict[str, Any] | None = None
-    """What the application keeps with it: JSON, no part of the digest."""
+    """The application's annotations: JSON, no part of the digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SessionRow:
     current_branch: int
     created_at: int
     updated_at: int
-    """When something was last said here; renaming and the like do not move it."""
+    """The time of the last message; renaming and the like do not change it."""
     archived: bool
     erased_at: int | None = None
     """When something in it last was: rows that were read before are stale. It never repeats."""
@@ -108,7 +108,7 @@ class KeptSettings:
 
     session: dict[str, Any]
     profile: dict[str, Any] | None
-    """Those of the profile that it uses; None where there is none of that name."""
+    """Those of the profile that it uses; None if no profile has that name."""
     owner: dict[str, Any]
     """The owner's default."""
 
@@ -127,7 +127,7 @@ class ProfileRow:
 class SessionPage:
     items: list[SessionRow]
     next: str | None
-    """What to give as ``after`` for the next page; None where this is the last."""
+    """The value of ``after`` for the next page; None if this is the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Segment:
 
 
 class RunningTotals(NamedTuple):
-    """What a conversation has come to, up to and with ``position``.
+    """The running totals of a conversation, up to and with ``position``.
 
     Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages
     with a tool call, and the same two for each kind of opaque thinking under
@@ -188,7 +188,7 @@ class ReasoningUsed:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRow:
-    """What a session has thought, on all of its branches, and which marks were told of it."""
+    """The reasoning of a session, on all of its branches, and its reported marks."""
 
     thought: ReasoningUsed
     crossed: tuple[str, ...]
@@ -221,7 +221,7 @@ class DraftRow:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What has arrived of a draft after the parts that its reader has."""
+    """The parts of a draft after those that its reader has."""
 
     id: str
     position: int
@@ -246,9 +246,9 @@ class HistorySnapshot:
 
 @dataclass(frozen=True, slots=True)
 class NewParts:
-    """What has arrived of a draft since: its parts from number ``first`` on, or none.
+    """The new parts of a draft, from number ``first`` on.
 
-    Where there is none, it says that the recorder lives.
+    Without parts it only renews the lease: the recorder lives.
     """
 
     draft: DraftRow
@@ -258,7 +258,7 @@ class NewParts:
 
 @dataclass(frozen=True, slots=True)
 class OwnThinking:
-    """What one message's thinking counts, by kind."""
+    """The tokens of one message's thinking, by kind."""
 
     position: int
     portable: int
@@ -273,12 +273,12 @@ class BranchRow:
     first: int
     """The first position of its own; those before it are shared."""
     segments: tuple[Segment, ...]
-    """Where its messages lie, in order, its own part last (absent while empty)."""
+    """The places of its messages, in order, its own part last (absent while empty)."""
     totals: RunningTotals
     created_at: int
     last_at: int = 0
-    """The time of its own last message, or of the reply that is arriving; 0: there is none, or
-    it was not read."""
+    """The time of its own last message, or of the reply that is arriving; 0: it has no message, or
+    the time was not read."""
 
     @property
     def next_position(self) -> int:
@@ -312,7 +312,7 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class SentRow:
-    """What the request of a reply was, as its recorder stored it."""
+    """The request of a reply, as its recorder stored it."""
 
     position: int
     branch: int

@@ -122,7 +122,7 @@ def report(
 
 
 class Reports:
-    """What was used, summed."""
+    """The sums of the usage."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -79,10 +79,10 @@ TOUCH_SESSION = Statement(
     ),
     order=("reasoning", "counted", "unreported", "begins", "now", "now", "key"),
 )
-"""What an append leaves on the session: when something was said, and what was thought.
+"""The change of the session by an append: the time of the last message, and the sums of reasoning.
 
-Until something was said, ``updated_at`` is when the session was made; the first message
-``begins`` it, were it of long ago.
+Before the first message ``updated_at`` is the time when the session was made; the first message
+``begins`` it, also with an older time.
 """
 _BEGIN_AGAIN = Statement(
     update(sessions)

@@ -1,4 +1,4 @@
-"""The schema: what each table holds, once, for SQLite and PostgreSQL.
+"""The schema: the columns of each table, once, for SQLite and PostgreSQL.
 
 Every primary key, unique constraint and foreign key starts with ``session_key`` (see
 ``keys``), so that one session is one index range and the rows shard by that column. There
@@ -14,8 +14,8 @@ with one is stored in the row's JSON. JSON is never JSONB.
 order (WITHOUT ROWID). Long texts are in tables with a rowid: a request that strips
 reasoning never touches ``thinking_blocks``.
 
-This module knows the columns. Migrations create them; nothing else does. What a column
-may hold is stated here and written in ``columns``.
+This module knows the columns. Migrations create them; nothing else does. The values of a column are
+stated here and written in ``columns``.
 """
 
 from __future__ import annotations

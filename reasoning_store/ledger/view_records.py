@@ -46,19 +46,19 @@ class Cleared:
 
 @dataclass(frozen=True, slots=True)
 class ActiveCompactions:
-    """What makes a view another thing than its messages."""
+    """The compactions that a view applies to the messages of its branch."""
 
     ranges: tuple[SummaryRange, ...] = ()
     cleared: Cleared | None = None
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Those of all of them: a view with others is another view."""
+        """The numbers of all of them."""
         some = tuple([one.number for one in self.ranges])
         return some if self.cleared is None else (*some, self.cleared.number)
 
     def before(self, position: int) -> ActiveCompactions:
-        """Return what of it makes the view another before a position."""
+        """Return those that change the view before a position."""
         return ActiveCompactions(
             tuple([one for one in self.ranges if one.first < position]), self.cleared
         )
@@ -77,7 +77,7 @@ class _CompactionFields:
     first: int
     last: int
     effective: int | None
-    """What the next request counted once this was in force, where its maker said so."""
+    """The count of the next request once this was in force, if its maker gave it."""
     supersedes: tuple[int, ...]
     """Those inside its range that were in force before it, of the same kind."""
     superseded_by: int | None
@@ -86,8 +86,8 @@ class _CompactionFields:
     created_at: int
     undone_at: int | None
     along: Mapping[str, Any] = field(default_factory=dict)
-    """What was done with it and is undone with it: ``clearing``, the number of one, and
-    ``settings``, each with its value before (None: not set) and then."""
+    """The changes that are undone with it: ``clearing``, the number of one, and ``settings``, each
+    with its value before (None: not set) and then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,17 +112,17 @@ class SummaryRow(_CompactionFields):
 
 CompactionRow: TypeAlias = SummaryRow | ClearingRow
 ViewRow: TypeAlias = StoredRow | SummaryRow
-"""What stands in a view: messages, or a summary in the place of a range."""
+"""The entries of a view: messages, or a summary in the place of a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class RangeSnapshot:
-    """What a range of messages was when its compaction was planned."""
+    """A range of messages as it was when its compaction was planned."""
 
     first: int
     last: int
     sums: RunningTotals
-    """What the range alone counts; an erasure in it changes that."""
+    """The counts of the range alone; an erasure in it changes them."""
     supersedes: tuple[int, ...]
     """The compactions of the same kind in force inside it."""
 
@@ -137,9 +137,9 @@ class NewCompaction:
     summary: NewMessage | None = None
     """The message, where it is a summary."""
     expected: RangeSnapshot | None = None
-    """Where the range is another by now, it is a conflict."""
+    """If the range is another by now, it is a conflict."""
     effective: int | None = None
-    """What the next request will count."""
+    """The count of the next request after it."""
 
     @property
     def kind(self) -> CompactionKind:

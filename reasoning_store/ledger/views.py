@@ -417,7 +417,7 @@ class Views:
     ) -> dict[int, RunningTotals]:
         """Return the running totals at these positions, with no summary.
 
-        What a search over a conversation asks for; three positions are one statement.
+        A search over a conversation reads them; three positions are one statement.
         """
 
         def work(connection: Connection) -> dict[int, RunningTotals]:

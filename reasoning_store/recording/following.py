@@ -50,7 +50,7 @@ class ReplyFollower:
         self._heard: deque[Entry | None] | None = None
 
     def receive(self, entry: Entry | None) -> None:
-        """Take the next entry of a reply of this process; None says that it has ended."""
+        """Take the next entry of a reply of this process; None means that it has ended."""
         heard = self._heard
         if heard is not None:
             heard.append(entry)

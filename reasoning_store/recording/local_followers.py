@@ -13,12 +13,12 @@ class LocalFollower(Protocol):
     """A reader in this process that follows a reply."""
 
     def receive(self, entry: Entry | None) -> None:
-        """Take the next entry; None says that the reply has ended. Waits for nothing."""
+        """Take the next entry; None means that the reply has ended. Waits for nothing."""
         ...
 
 
 class LocalFollowers:
-    """Those who follow one reply, which keeps none of them alive."""
+    """The followers of one reply, which keeps no follower alive."""
 
     def __init__(self, parts: DraftParts) -> None:
         self._parts = parts
@@ -32,7 +32,7 @@ class LocalFollowers:
         return () if waiting is None else (waiting,)
 
     def end(self) -> None:
-        """Say that the reply has ended."""
+        """Tell the followers that the reply has ended."""
         self._pass_on(None)
 
     def _pass_on(self, entry: Entry | None) -> None:

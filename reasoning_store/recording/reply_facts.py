@@ -1,4 +1,4 @@
-"""The facts about a recorded reply besides its blocks."""
+"""The facts about a recorded reply other than its blocks."""
 
 from __future__ import annotations
 

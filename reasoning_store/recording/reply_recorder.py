@@ -2,6 +2,10 @@
 
 A draft is begun before the first event is read. Each step either only computes or only writes,
 so that a loop and an asynchronous loop can drive the same steps.
+
+States: *begun* with a draft; *overtaken* if another append ended the draft; *stopped* by another;
+*left* if the loop ended early; *over* if it takes no more events; *stored* with its message. One
+that is over and not stored had no content, a conflict or a failure (see ``save``).
 """
 
 from __future__ import annotations
@@ -98,7 +102,6 @@ class ReplyRecorder:
         self._written = 0
         """The number of parts that are written."""
         self._overtaken = False
-        """Another append has ended the draft, or is about to."""
         self._renewed = 0.0
         self._is_waiting = False
         self._has_content = self._was_reported = self._is_interrupted = False
@@ -358,8 +361,8 @@ class ReplyRecorder:
         # Each further choice becomes a fork.
         prepare, encoding = self._state.prepare, self._row.encoding
         entry = prepare(message, encoding, self._sent, annotations=annotations)
-        beside = [prepare(choice, encoding, self._sent) for choice in normalizer.others]
-        (row,) = self._ledger.drafts.finish(draft, [entry], beside=beside)
+        alternatives = [prepare(choice, encoding, self._sent) for choice in normalizer.others]
+        (row,) = self._ledger.drafts.finish(draft, [entry], alternatives=alternatives)
         return Stored(row)
 
     # The draft writer's steps

@@ -1,4 +1,4 @@
-"""Who may call the server: the checks of Host, Origin and token before every route.
+"""The checks of Host, Origin and token before every route.
 
 A page of another site cannot call a server on this machine: a name that is not ours is refused
 (a site whose name was bound to this address), and so is an origin that is not ours. A token

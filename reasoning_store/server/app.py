@@ -86,7 +86,7 @@ def _metrics_route(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]
 
 
 def _cors(options: ServerOptions) -> list[Middleware]:
-    """Let the pages of the allowed origins read the answers; there are none by default."""
+    """Let the pages of the allowed origins read the answers; by default no origin is allowed."""
     if not options.origins:
         return []
     return [

@@ -125,7 +125,7 @@ def _without_stored(
     """Return the messages that are new to a conversation.
 
     A client whose model asks this server, too, adds the items of a reply that is stored already:
-    their ids say so. What the client sends with them may have been in the model's request.
+    their ids show it. The other items that it sends may have been in the model's request.
     """
     ids = item_ids(messages)
     stored = {str(one.item.get("id")) for one in write_items(session.history())}

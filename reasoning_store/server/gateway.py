@@ -321,7 +321,7 @@ def _shows_thinking(exchange: Exchange | None) -> bool:
 
 
 def _lacks_route(answer: Response, model: Any) -> bool:
-    """Whether an answer says that the host has no such route; one may name an unknown model."""
+    """Whether an answer means that the host has no such route; one may name an unknown model."""
     if answer.status_code in (*NO_ROUTE, *_AWAY):
         return not (isinstance(model, str) and model.encode() in bytes(answer.body))
     return False

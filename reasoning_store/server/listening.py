@@ -83,7 +83,7 @@ def raise_file_limit() -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that reports when it begins to answer."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None] | None) -> None:
         super().__init__(config)

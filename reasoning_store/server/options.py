@@ -38,7 +38,7 @@ class ServerOptions:
     """The owner of each token's digest. Without tokens every request is ``owner``'s."""
     owner: str = ""
     hosts: frozenset[str] = frozenset()
-    """Names by which clients call this server, besides ``localhost`` and addresses."""
+    """Names by which clients call this server, other than ``localhost`` and addresses."""
     origins: frozenset[str] = frozenset()
     """Pages of other origins whose scripts may call this server."""
     mode: Mode = "mirror"

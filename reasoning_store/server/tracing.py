@@ -83,7 +83,7 @@ def find_tracer() -> Tracer | None:
 
 
 def export_spans() -> None:
-    """Export the spans that have ended: a worker's exporter is not told of its end."""
+    """Export the spans that have ended: a worker's exporter gets no notice of its end."""
     from opentelemetry import trace
 
     flush = getattr(trace.get_tracer_provider(), "force_flush", None)

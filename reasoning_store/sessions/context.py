@@ -59,8 +59,8 @@ class Context:
     def request(self, extra: Mapping[str, Any] | None = None) -> Request:
         """Return the next request, with the settings that hold now.
 
-        ``extra`` is laid over its body. ``cache_break`` compares it with the request that the
-        last recorded reply answered.
+        ``extra`` is laid over its body. The request that the last recorded reply answered is built
+        again too, for ``cache_break``.
         """
         from reasoning_store.egress.request import build
 

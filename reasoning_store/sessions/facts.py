@@ -1,4 +1,4 @@
-"""The facts of a session that both of its faces tell: those of its row, without reading."""
+"""The facts of a session that both of its faces have: those of its row, without reading."""
 
 from __future__ import annotations
 

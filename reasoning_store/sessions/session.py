@@ -358,9 +358,9 @@ class Session(SessionFacts):
         """Apply a plan, and return the summary, else the clearing; ``compactions`` has both.
 
         ``summary`` is the text or user message that you made of ``plan.to_summarize.messages``; it
-        is sent in a frame that says so. Nothing is deleted: ``undo`` takes all of it back, or
-        ``settings.unset`` where the plan only strips, and nothing is returned. If its range was
-        erased in or compacted since, it is a ``Conflict``.
+        is sent in a frame that marks it as a summary. Nothing is deleted: ``undo`` takes all of it
+        back, or ``settings.unset`` where the plan only strips, and nothing is returned. If its
+        range was erased in or compacted since, it is a ``Conflict``.
         """
         from reasoning_store.sessions.compaction import SessionCompaction
 

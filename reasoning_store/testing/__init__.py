@@ -1,9 +1,9 @@
 """For applications' tests: a provider's streams and answers, made from messages.
 
-``stream`` and ``response`` write an assistant message as a protocol's events or as its whole
-body, ``sse`` writes events as bytes, ``carries`` tells whether a protocol has a place for all of
-a message, and ``refusal`` is the error that a strict provider answers to a request. No test needs
-a network, a key or a recorded file.
+``stream`` and ``response`` write an assistant message as a protocol's events or as its whole body,
+``sse`` writes events as bytes, ``carries`` is true if a protocol has a place for all of a message,
+and ``refusal`` is the error that a strict provider answers to a request. No test needs a network, a
+key or a recorded file.
 
 Written from the providers' documentation; this room imports nothing of egress.
 """

@@ -74,7 +74,7 @@ def losses(
     *,
     whole: bool,
 ) -> Iterator[str]:
-    """Say what of a message does not survive, each thing in a few words."""
+    """Name the parts of a message that do not survive, each in a few words."""
     if message.role != "assistant":
         yield f"a message of the role {message.role}"
     if message.status not in ("complete", "interrupted"):
@@ -179,7 +179,7 @@ def _argument_losses(block: ToolCallBlock, *, objects: bool) -> Iterator[str]:
 def _together(
     message: Message, capabilities: Capabilities, contract: Contract, *, whole: bool
 ) -> Iterator[str]:
-    """Say what blocks do to each other."""
+    """Name the parts of a message that survive alone, but not together."""
     texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     if contract.reading.tags and any(
         holds_delimiter(t, contract) for t in (*texts, "".join(texts))

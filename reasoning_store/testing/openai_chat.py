@@ -1,9 +1,9 @@
 """Chat Completions and its kin, spoken: one delta after another, then usage alone.
 
-From the official SDK's types and the hosts' documentation. Reasoning is in a field that
-differs from host to host (the contract names it): a plain string, or an array of entries
-that carry signatures and ciphertext, which the plain string then mirrors. Where there is no
-such field a model thinks inside its content, between tags.
+From the official SDK's types and the hosts' documentation. Reasoning is in a field that differs
+from host to host (the contract names it): a plain string, or an array of entries that carry
+signatures and ciphertext, which the plain string then mirrors. Without such a field a model thinks
+inside its content, between tags.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEALED: Final = {"encrypted_content": "summary", "reasoning_opaque": "signed"}
 """The plain string in the form of a field that seals it."""
 
 _BESIDE_CALLS: Final = ("extra_content", "provider_specific_fields")
-"""Where Google and LiteLLM put the signature of a call."""
+"""The fields in which Google and LiteLLM put the signature of a call."""
 
 
 def _events(script: Script) -> Iterator[Event]:

@@ -24,7 +24,7 @@ FORMS: Final[Mapping[str, tuple[str, ...]]] = {
 ARRAYS: Final = frozenset(FORMS)
 
 _TEXT: Final = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
-"""Where an entry has its text, by its type."""
+"""The field of an entry's text, by its type."""
 
 
 def fragments(
@@ -61,7 +61,7 @@ def entry(block: ThinkingBlock, array: str, number: int) -> dict[str, Any]:
 
 
 def losses(message: Message, array: str) -> Iterator[str]:
-    """Say what of a message whose thoughts are entries of an array does not survive."""
+    """Name the parts of a message that do not survive if its thoughts are entries of an array."""
     kinds = [isinstance(block, ThinkingBlock) for block in message.blocks]
     first = kinds.index(True)
     if not all(kinds[first : first + sum(kinds)]):

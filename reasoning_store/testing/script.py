@@ -74,7 +74,7 @@ class Script:
         return self.response_id or fallback
 
     def reason(self, *, calls: str, otherwise: str) -> str:
-        """Return why the answer ended, where the message does not say as the protocol has it."""
+        """Return why the answer ended, if the message does not have it in the protocol's words."""
         return self.message.finish_reason or (calls if self.message.tool_calls else otherwise)
 
 
@@ -103,7 +103,7 @@ def arguments_value(block: ToolCallBlock) -> Any:
 
 
 def without_none(**fields: Any) -> Event:
-    """Return the fields that there is something to say in."""
+    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None}
 
 

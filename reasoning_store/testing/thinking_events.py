@@ -196,7 +196,7 @@ def _ui_seal(block: Block) -> Event:
 
 
 def _ui_losses(message: Message, whole: bool) -> Iterator[str]:
-    """A whole UI message does not say why it ended."""
+    """A whole UI message has no reason for its end."""
     if whole and message.finish_reason is not None:
         yield "the finish reason"
 

@@ -2,12 +2,11 @@
 
 A broken file raises here; ``counter`` then estimates.
 
-A data file holds no more than the order of the tokens tells: the 256 bytes, which come
-first, then for each further token the ranks of two earlier ones that make it up. (There
-are always two: that is how such a vocabulary was learned.) The ranks are in six runs,
-high, middle and low bytes of the first halves, then of the second ones, all compressed
-with zlib, which every Python has. That is a fifth of the published ``.tiktoken`` file,
-and returns it byte for byte; its sha256 is checked.
+A data file holds only the order of the tokens: the 256 bytes, which come first, then for each
+further token the ranks of two earlier ones that make it up. (There are always two: that is how such
+a vocabulary was learned.) The ranks are in six runs, high, middle and low bytes of the first
+halves, then of the second ones, all compressed with zlib, which every Python has. That is a fifth
+of the published ``.tiktoken`` file, and returns it byte for byte; its sha256 is checked.
 ``tools/make_vocabularies.py`` makes the files.
 
 The tokens go to ``tiktoken.Encoding(...)`` directly. tiktoken's own loading is never

@@ -42,7 +42,7 @@ class ReturnRules:
     """Which reasoning goes back to a host, and where."""
 
     returns_in: str | None = None
-    """Where portable reasoning goes back: a field, ``think_tags``, or nowhere."""
+    """The place in which portable reasoning is sent back: a field, ``think_tags``, or nowhere."""
     returns_in_own_field: tuple[str, ...] = ()
     """The fields that take back the reasoning that came in them; all other goes to
     ``returns_in``."""
@@ -64,11 +64,11 @@ class ReturnRules:
     empty_field_in: Floor = "none"
     """The messages in which the field must be present, though empty (against EC-007)."""
     call_signature_at: str | None = None
-    """Where the signature of a call is, if that and no thought is demanded."""
+    """The place of a call's signature, if that and no thought is demanded."""
     dummy_signature: str | None = None
     """The documented signature for a call that has lost its own."""
     prefix_bound_hint: str | None = None
-    """Where reasoning is valid only after the exact prefix it was made for: the remedy."""
+    """The remedy, if reasoning is valid only after the exact prefix it was made for."""
     reasoning_needs_follower: bool = False
     """Whether reasoning must be followed by the items it led to, which may name their ids only
     then."""
@@ -118,7 +118,7 @@ class ReasoningSwitches:
     on_by_default: bool = False
     """Whether the model reasons when the request has no parameter for it."""
     enabled_at: str | None = None
-    """Where reasoning is switched."""
+    """The place in which reasoning is switched."""
     on: str | bool | None = None
     off: str | bool | None = None
     """The values there; a switch without a value for off cannot be turned off."""

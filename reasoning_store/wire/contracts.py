@@ -132,8 +132,8 @@ def resolve(
 def mirrored_fields(contract: Contract) -> tuple[str, ...]:
     """Return the fields that may carry one and the same thought, best first.
 
-    The contract's own come first, then all those of the api: everything that arrives is
-    read, whatever the row says (BR-002).
+    The contract's own come first, then all those of the api: everything that arrives is read, also
+    a field that the row does not name (BR-002).
     """
     own = contract.reading.fields
     return tuple(dict.fromkeys((*own, *_own_row(contract.api).reading.fields)))

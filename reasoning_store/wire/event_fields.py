@@ -1,8 +1,8 @@
 """The fields of an event, checked before a reader remembers anything of it.
 
-A reader asks for a field by name and kind. A value of another kind is ``Malformed``: the
-reader catches it once, at its door, and the whole event is one ``UnknownChunk``. Where the
-rest of an event is worth having, a reader collects the wrong values instead of raising.
+A reader asks for a field by name and kind. A value of another kind is ``Malformed``: the reader
+catches it once, at its door, and the whole event is one ``UnknownChunk``. If the rest of an event
+is worth having, a reader collects the wrong values instead of raising.
 """
 
 from __future__ import annotations

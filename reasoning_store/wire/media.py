@@ -1,4 +1,4 @@
-"""Bytes in JSON: base64, the mark that tells it from text, and data URLs.
+"""Bytes in JSON: base64, the mark that distinguishes it from text, and data URLs.
 
 Either alphabet is read, with padding or without; the usual one is written, padded.
 """

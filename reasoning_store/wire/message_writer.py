@@ -28,8 +28,8 @@ class Outgoing(NamedTuple):
 
     message: Message
     owed: bool = False
-    """The provider demands reasoning of this message; where there is none, its contract may
-    name a placeholder."""
+    """The provider demands reasoning of this message; if it has no reasoning, the contract may name
+    a placeholder."""
 
 
 class RequestFields(NamedTuple):

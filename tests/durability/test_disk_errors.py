@@ -108,7 +108,9 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
         "set_profile": lambda: ledger.profiles.set("u", "p", {"reasoning.effort": "low"}),
         "begin_draft": begin,
         "add_part": lambda: add_part(ledger, draft, 1, part("1 ")),
-        "finish_draft": lambda: ledger.drafts.finish(draft, [complete(1)], beside=[complete(2)]),
+        "finish_draft": lambda: ledger.drafts.finish(
+            draft, [complete(1)], alternatives=[complete(2)]
+        ),
         "fork": lambda: ledger.branches.fork(session, 1, 3),
         "activate": lambda: ledger.branches.activate(session, 2),
         "compact": lambda: compact(

@@ -343,8 +343,8 @@ def _check_files(path: Path) -> Iterator[Finding]:
                 "note" if open_to_others else "ok",
                 detail + ("; others can read it" if open_to_others else ""),
             )
-    if beside := backup.copies_of(path):
-        yield Finding("copies", "note", f"{plural(len(beside), 'older copy', 'older copies')}")
+    if copies := backup.copies_of(path):
+        yield Finding("copies", "note", f"{plural(len(copies), 'older copy', 'older copies')}")
 
 
 def _short_path(path: Path | None) -> str:

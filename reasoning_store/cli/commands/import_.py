@@ -152,7 +152,7 @@ def _detect_format(path: str) -> str:
 def _seekable_file(source: str, format_: str | None) -> Iterator[str]:
     """Yield a file that can be read twice: a pipe is written to a temporary file first.
 
-    Lines that are said to be lines are looked at once.
+    A source that is named as lines of an export is read once, and may be a pipe.
     """
     if source != "-":
         files.check_to_read(source, f"{source} cannot be read")
@@ -247,7 +247,7 @@ def _dry_run_store(here: Store, owner: str | None) -> Iterator[tuple[Store, _Giv
 
 
 def _session_line(text: bytes) -> SessionLine | None:
-    """Return the line of a session; another, or one that cannot be read, is none here."""
+    """Return the line of a session; None for another line, or one that cannot be read."""
     from reasoning_store.ledger.transfer import lines
 
     if not lines.may_be_session(text):
@@ -342,7 +342,7 @@ def _by_format(found: HistoryFiles, done: ImportedHistory) -> dict[str, list[Imp
 
 
 def _warn_of_parts(found: HistoryFiles, done: ImportedHistory) -> None:
-    """Warn of messages without a place in the store, and of times that are none."""
+    """Warn of messages without a place in the store, and of values that are not times."""
     skipped: list[tuple[str, str]] = []
     times: list[tuple[str, str]] = []
     for path, one in zip(found.paths(), done.conversations, strict=True):

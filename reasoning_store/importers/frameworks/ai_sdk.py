@@ -1,8 +1,8 @@
 """UIMessages of the AI SDK: a list of messages with ``parts``, as an application stores them.
 
-A UI message is all that the model did in a turn. At ``step-start`` a reply of its own begins,
-and what a tool answered stands in the part of its call: here these are messages, as they were
-sent. What a provider wants back (``providerMetadata``) is read in that provider's form.
+A UI message is all that the model did in a turn. At ``step-start`` a reply of its own begins, and
+the result of a tool is in the part of its call: here these are messages, as they were sent. The
+``providerMetadata`` is read in its provider's form.
 """
 
 from __future__ import annotations

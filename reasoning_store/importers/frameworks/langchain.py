@@ -167,7 +167,7 @@ def _read_reply(data: Mapping[str, Any], placed: SourceMessage, reader: HistoryR
 
 
 def _thoughts_beside(more: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield the reasoning that stands beside the content."""
+    """Yield the reasoning of the fields other than the content."""
     for name in ("reasoning_content", "reasoning"):
         if text := text_field(more, name):
             yield reasoning_part(text, name)

@@ -1,6 +1,6 @@
 """LlamaIndex's chat messages, as ``model_dump`` writes them, or the file of a ``SimpleChatStore``.
 
-A message holds blocks, or in older versions a text with its calls beside it.
+A message holds blocks, or in older versions a text, and its calls in another field.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEALS: Final[Mapping[str, str]] = {
     "encrypted_content": "openai",
     "thought_signature": "gemini",
 }
-"""What seals a thought, and whose form it has."""
+"""The field that seals a thought, and the protocol whose form it has."""
 
 
 def _unpack(entry: Entry) -> Iterator[Entry]:
@@ -82,7 +82,7 @@ def _items(value: Mapping[str, Any]) -> list[Any]:
 
 
 def _content_blocks(item: Any) -> list[Block]:
-    """Return the block of what a user or a tool said; none of an empty text."""
+    """Return the block of one part of a user or a tool; an empty text gives no block."""
     kind = item.get("block_type") if isinstance(item, dict) else None
     if kind == "text":
         return content_parts.read_blocks(text_field(item, "text") or "")

@@ -1,7 +1,7 @@
 """Pydantic AI's messages, as ``ModelMessagesTypeAdapter`` dumps them: requests and responses.
 
-A request may hold a system prompt, what the user says and what tools answered; each is a message
-here. Instructions are not stored: they belong to one request.
+A request may hold a system prompt, the user's parts and results of tools; each is a message here.
+Instructions are not stored: they belong to one request.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _items(content: Any) -> list[Any]:
 
 
 def _content_blocks(item: Any) -> list[Block]:
-    """Return the blocks of what a user said: a text, a file, or something else as it came."""
+    """Return the blocks of a user's part: a text, a file, or something else as it came."""
     if isinstance(item, dict):
         kind, mime = text_field(item, "kind") or "", text_field(item, "media_type") or ""
         if kind == "binary":

@@ -198,7 +198,7 @@ def _thought(one: Any) -> str:
 
 
 def _arguments(text: str) -> Any:
-    """Return the arguments of a call: an object, or the text of one that is none."""
+    """Return the arguments of a call: an object, or the text if it is no object."""
     found = parse_arguments(text)
     return found if isinstance(found, dict) else {"text": text}
 

@@ -7,7 +7,7 @@ of one reply are one message here, and the answers to its calls another. A compa
 anew and names what it followed; so does the conversation here, and the summary is a message of
 the user, as it was sent.
 
-What a subagent said (``isSidechain``) is a conversation of its own, and archived.
+The messages of a subagent (``isSidechain``) are a conversation of their own, which is archived.
 
 Lines that are no messages (titles, notices, snapshots of files, a queue) are not stored, nor is
 ``toolUseResult``, which repeats a tool's answer in the program's own form.
@@ -31,7 +31,7 @@ from reasoning_store.importers.values import Conversation
 
 _SESSION_FILE: Final = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl")
 _MARKS: Final = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-"""What Claude Code notes of a message that the user did not type."""
+"""The marks by which Claude Code notes that the user did not type a message."""
 _ABOUT: Final = ("cwd", "gitBranch", "version")
 _TITLES: Final = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
 """The types of lines with a title, and the field. A summary may be another session's."""

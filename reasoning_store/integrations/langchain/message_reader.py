@@ -24,7 +24,7 @@ THOUGHT_FIELDS: Final = frozenset(
     reasoning_content reasoning reasoning_details reasoning_text thinking thinking_blocks
     """.split()
 )
-"""Where model classes put a thought that is no part of the content."""
+"""The keys in which model classes put a thought that is no part of the content."""
 THOUGHT_PARTS: Final = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
 )
@@ -164,9 +164,9 @@ def _item(part: Any) -> Mapping[str, Any]:
         return {**plain, "summary": summary}
     if kind not in ("text", "output_text", "refusal"):
         return plain
-    beside = {key: plain.pop(key) for key in ("id", "phase") if key in plain}
+    outside = {key: plain.pop(key) for key in ("id", "phase") if key in plain}
     content = plain if kind == "refusal" else {"annotations": [], **plain, "type": "output_text"}
-    return {"type": "message", "role": "assistant", **beside, "content": [content]}
+    return {"type": "message", "role": "assistant", **outside, "content": [content]}
 
 
 def _read_part(part: Any) -> rs.Block:

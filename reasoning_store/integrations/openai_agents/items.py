@@ -83,7 +83,7 @@ def _with_form(message: rs.Message | None, items: list[Any]) -> rs.Message:
 
 
 def _raw_message(items: list[Any]) -> rs.Message:
-    """Return items that say nothing here as a message that keeps them."""
+    """Return items without a meaning here as a message that stores them."""
     role = items[0].get("role")
     kept = [rs.RawBlock(data=dict(item)) for item in items]
     return rs.Message(role="user" if role == "user" else "assistant", blocks=tuple(kept))
@@ -103,8 +103,8 @@ def _is_reasoning(path: foreign_forms.Path, value: Any) -> bool:
 def write_items(message: rs.Message, *, withheld: Collection[int] = ()) -> list[Item]:
     """Return the items of a message, equal to those that it was read from.
 
-    ``withheld`` are the indexes of thinking blocks to leave out. Where reasoning is left out, or
-    was erased, the items that it led to have no id: the service refuses such an id without the
+    ``withheld`` are the indexes of thinking blocks to leave out. If reasoning is left out, or was
+    erased, the items that it led to have no id: the service refuses such an id without the
     reasoning before it.
     """
     if message.status == "erased":

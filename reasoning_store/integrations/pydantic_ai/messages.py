@@ -87,7 +87,7 @@ def _read_request(form: Part) -> rs.Message:
 
 
 def _request_blocks(part: Part) -> Iterator[rs.Block]:
-    """Yield what a user or a tool says; a system prompt of a first request is in the form alone."""
+    """Yield the messages of a user or a tool, without the system prompt of a first request."""
     kind, content = part["part_kind"], part.get("content")
     if kind == "user-prompt":
         for one in [content] if isinstance(content, str) else content or ():
@@ -242,8 +242,8 @@ def write_message(message: rs.Message, *, withheld: Collection[int] = ()) -> Mod
     """Return a message as Pydantic AI's; ``None`` for an erased one.
 
     It is equal to the message that it was read from. ``withheld`` are the indexes of thinking
-    blocks to leave out. Where reasoning is left out, or was erased, the texts and calls that it
-    led to have no id: OpenAI refuses such an id without the reasoning before it.
+    blocks to leave out. If reasoning is left out, or was erased, the texts and calls that it led to
+    have no id: OpenAI refuses such an id without the reasoning before it.
     """
     if message.status == "erased":
         return None

@@ -1,7 +1,7 @@
 """A file that is made whole under a name of its own, and is then given the name it is to have.
 
-The name of an unfinished file tells for which name, on which machine and by which process it is
-made: so the leftovers of killed makers are recognised, and removed where no such process lives.
+The name of an unfinished file contains the later name, the machine and the process: so the
+leftovers of killed processes are recognised, and removed if no such process lives.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def write(
 ) -> Contents:
     """Copy the database of a connection that is in no transaction; return what it holds.
 
-    Where it is not ``wanted`` as it is by then, there is no copy.
+    If by then it is not as ``wanted``, no copy is made.
     """
     with (
         files.system_errors(f"{target.name} cannot be written"),

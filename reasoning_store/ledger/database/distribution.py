@@ -26,7 +26,7 @@ from reasoning_store.ledger.database.topology import KEY, Cluster
 from reasoning_store.ledger.tables import metadata
 
 _ARGUMENT = "for_key"
-"""The argument of the function that says where its rows are."""
+"""The argument of the function that decides where its rows are."""
 
 
 @dataclass(frozen=True, slots=True)

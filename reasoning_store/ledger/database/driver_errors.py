@@ -31,7 +31,7 @@ class UniqueViolation(Conflict):
 
 
 class MissingParent(NotFound):
-    """What this belongs to is not there."""
+    """The row that this one belongs to is missing."""
 
 
 class Fault(NamedTuple):

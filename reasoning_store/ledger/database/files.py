@@ -32,7 +32,7 @@ _HELPS: Final = {
     errno.ENFILE: "close some files, or let the system open more",
     errno.EROFS: "name a place on a file system that can be written",
 }
-"""What helps against the system's refusals of a path."""
+"""The remedies for the system's refusals of a path."""
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ANOTHER: Final = "name a file"
 

@@ -1,4 +1,4 @@
-"""What another program has put into a file of ours: it may keep what is erased, or change a write.
+"""Objects of another program in a file of ours: they may keep erased text, or change a write.
 
 Knows the names of our tables; a table that the code makes next to ``tables`` is named here.
 """

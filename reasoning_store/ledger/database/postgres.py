@@ -100,9 +100,9 @@ class _Connected:
     def answers(self, doubted: float) -> bool:
         """Whether it lives still, before a statement is lost on it.
 
-        Asking each time would add a round trip to every turn; a server does not restart
-        within the seconds of one. Where it did, the first connection that is lost tells:
-        those that were idle then are ``doubted``.
+        Asking each time would add a round trip to every turn; a server does not restart within the
+        seconds of one. After a restart the first lost connection is the sign: those that were idle
+        then are ``doubted``.
         """
         if self.since > doubted and time.monotonic() - self.since < _IDLE:
             return True
@@ -138,7 +138,7 @@ class PostgresDatabase:
         self._guard = Guard(read_only=read_only)
         asked = url.query.get(SCHEMA_IN_URL)
         self.schema: str | None = asked if isinstance(asked, str) else None
-        """Where the tables are; None: not looked for yet."""
+        """The schema of the tables; None: not looked for yet."""
         self._patience = _seconds(url.query.get(_RETRY_IN_URL))
         bare = url.difference_update_query([SCHEMA_IN_URL, _RETRY_IN_URL])
         connect = engine(bare).connect
@@ -151,9 +151,10 @@ class PostgresDatabase:
             is_fit=self._is_fit,
         )
         self._doubted = -math.inf
-        """When a connection was lost: what was idle then may be lost too."""
+        """The time when a connection was lost: those that were idle then may be lost too."""
         self._single: str | None = None
-        """What begins a write of one statement: nothing, where the role's default is ours."""
+        """The statement before a write of one statement; none is needed if the role's default is
+        ours."""
 
     def reach(self) -> None:
         """Connect to the server, and refuse one that is not fit for a store."""

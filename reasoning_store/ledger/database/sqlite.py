@@ -80,8 +80,8 @@ class SqliteDatabase:
     ) -> T:
         """Run ``work`` in one transaction that holds the write lock from its start.
 
-        Where ``single``, it is short and may share the transaction with others that wait; it is
-        run again in one of its own where the shared one came to nothing.
+        With ``single`` it is short and may share the transaction with others that wait; if the
+        shared one fails, it is run again in one of its own.
         """
         with self._guard:
             if single:
@@ -125,9 +125,9 @@ class SqliteDatabase:
         return scrub.files_of(self.path) if self.path is not None and self.owes_scrub() else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
-        """Let what was erased leave the file and its WAL; return the files that may hold it.
+        """Remove erased text from the file and its WAL; return the files that may still hold it.
 
-        Where nothing is owed, nothing is rewritten. ``wait`` for other processes, for a while.
+        The file is rewritten only after an erasure. ``wait`` for other processes, for a while.
         """
         if self.path is None:
             return ()
@@ -182,7 +182,7 @@ class SqliteDatabase:
     ) -> Mapping[str, int]:
         """Write a copy while others write; return how many rows each table has in it.
 
-        Where the database is not ``wanted`` as it is by then, there is no copy.
+        If by then the database is not as ``wanted``, no copy is made.
         """
         module = self._connections.module
 
@@ -200,7 +200,7 @@ class SqliteDatabase:
     def close(self) -> None:
         """Close every connection, after the writes that wait.
 
-        Where these take too long that is an error, and the connection closes after them.
+        If these take too long that is an error, and the connection closes after them.
         """
         if not self._guard.close():
             return

@@ -66,7 +66,7 @@ def _require(module: Any) -> None:
 
 
 class Connections:
-    """What connects to one file, or to one database in memory."""
+    """The connections to one file, or to one database in memory."""
 
     def __init__(self, path: str | None, *, busy_timeout: float, how: str = "mode=rw") -> None:
         self.module: Any = library()
@@ -80,7 +80,7 @@ class Connections:
         )
         """Nothing is to checkpoint but under the write lock."""
         self._file: os.stat_result | None = None
-        """What stood there when it was opened first."""
+        """The file that was there when it was opened first."""
 
     def engine(self, *, reading: bool = False) -> Engine:
         """Return an engine of our recipe: one that writes, or one that only reads."""

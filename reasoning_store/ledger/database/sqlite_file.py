@@ -98,7 +98,7 @@ def check_same(path: Path, was: os.stat_result) -> None:
 
 
 def uri(path: Path, how: str) -> str:
-    """Return the name by which SQLite opens a file ``how`` its settings say."""
+    """Return the name by which SQLite opens a file with the settings ``how``."""
     return f"file:{quote(os.fsencode(path))}?{how}"
 
 

@@ -65,7 +65,7 @@ class SqliteReading:
         raise StoreBusy("the file was written each time that it was read")
 
     def _unlogged(self) -> tuple[int, int, int] | None:
-        """Return what tells a file from what it becomes; None where it has a log."""
+        """Return a value that changes when the file changes; None if it has a log."""
         with suppress(FileNotFoundError):
             if os.stat(f"{self.path}-wal").st_size:
                 return None

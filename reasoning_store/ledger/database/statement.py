@@ -34,7 +34,7 @@ class _Compiled(NamedTuple):
     constants: dict[str, Any]
     """The values that the expression itself holds."""
     options: dict[str, Any]
-    """What the driver's ``execute`` takes besides."""
+    """Further arguments of the driver's ``execute``."""
 
 
 # Numbers and bytes come as they are, and not as text that is parsed again.
@@ -111,8 +111,8 @@ class Statement:
     ) -> Iterator[Iterator[tuple[Any, ...]]]:
         """Give its rows one by one, taken from the driver ``size`` at a time.
 
-        Where the driver can, they are read while the server makes the next ones. So
-        nothing else is run on the connection from the first row to the last.
+        If the driver can, they are read while the server makes the next ones. So nothing else is
+        run on the connection from the first row to the last.
         """
         cursor, text, given, options = self._bound(connection, params)
         if connection.get_execution_options().get(STREAMS):

@@ -87,7 +87,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where Citus keeps a table: on one node, on every one, or by a column of it."""
+    """The nodes on which Citus stores a table: one, all, or by a column of it."""
 
     kind: str
     """``local``, ``reference``, ``hash``, or a kind that no table of a store has."""

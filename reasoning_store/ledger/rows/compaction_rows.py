@@ -189,7 +189,7 @@ def all_of(connection: Connection, key: int, branch: int) -> list[CompactionRow]
 
 
 class CompactionRange(NamedTuple):
-    """What of a compaction says where it stands."""
+    """The range of a compaction."""
 
     number: int
     first: int

@@ -1,10 +1,9 @@
 """Columns to values, pure: a message and its state as they were given.
 
-Written for the load of ten thousand messages: what stands plainly in a column is not
-parsed, and the frozen values are filled past their constructors, which would cost as much
-as reading the rows.
+Written for the load of ten thousand messages: plain columns are not parsed, and the frozen values
+are filled past their constructors, which would cost as much as reading the rows.
 
-Knows blocks, codec and the columns' forms (``tables`` says what they hold); runs no SQL.
+Knows blocks, codec and the columns' forms (``tables`` describes them); runs no SQL.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from reasoning_store.ledger.records import (
 )
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What reading a row raises that no one here wrote, or that was changed since."""
+"""The errors of reading a row that another program wrote or changed."""
 _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
 _SHAPE = 1 + READ.index("shape")
@@ -51,7 +50,7 @@ EXACTNESS_OF: Mapping[Any, Exactness] = dict(enumerate(EXACTNESS))
 
 
 class Page(NamedTuple):
-    """Rows of messages that stand behind one another."""
+    """Rows of messages that follow one another."""
 
     heads: Sequence[Sequence[Any]]
     """Position, and the columns that are read."""
@@ -168,7 +167,7 @@ def stored_rows(
     """Return the messages of rows that stand in the order of their positions.
 
     ``thoughts`` are of all pages: position, ordinal, tokens, source_field, thought, data,
-    is_hidden. None says that they were not asked for.
+    is_hidden. None means that they were not asked for.
     """
     out: list[StoredRow] = []
     thinking = None if thoughts is None else _Thoughts(thoughts)
@@ -188,8 +187,8 @@ def stored_rows(
 def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts | None) -> None:
     """Add the messages of a page; those whose rows are no good are not among them.
 
-    What nearly every message has is done here and not in functions: to call one is a tenth of
-    what a message takes.
+    The fields that nearly every message has are read here and not in functions: to call one takes a
+    tenth of the time of a message.
     """
     made_by = {None: None, **page.origins}
     values = _parsed_each([data for _, _, data in page.bodies if data is not None])

@@ -1,8 +1,8 @@
-"""What a message is compared by: a digest of all that is stored of it.
+"""The digest by which messages are compared, of all that is stored of a message.
 
-The columns that hold a message hold all of it, so they are what is digested, and nothing is
-written a second time to be compared. Only what an application gave as JSON is: there the
-order of keys says nothing, and equal messages have equal digests.
+The columns that hold a message hold all of it, so they are what is digested, and nothing is written
+a second time to be compared. Only what an application gave as JSON is: there the order of keys does
+not count, and equal messages have equal digests.
 
 Knows the codec; knows no SQL and no blocks.
 """
@@ -17,7 +17,7 @@ from reasoning_store.conversation import codec
 
 
 def digest(columns: Iterable[str | None]) -> bytes:
-    """Return 16 bytes of BLAKE2b over columns, each told apart from the next by its length."""
+    """Return 16 bytes of BLAKE2b over columns, each with its length before it."""
     columns = list(columns)
     lengths = ",".join(["-" if text is None else str(len(text)) for text in columns])
     whole = f"{lengths};{''.join([text for text in columns if text is not None])}"

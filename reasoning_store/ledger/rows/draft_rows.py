@@ -1,13 +1,13 @@
 """The SQL of drafts: replies that are still arriving.
 
-A draft is one row, and parts that are only ever added behind one another; it has no
-position of its own, no count and no digest. ``branches.draft`` names the live one, so that
-an append sees it in the row that it has to take anyway (``appending``).
+A draft is one row, and parts that are only ever added at the end; it has no position of its
+own, no count and no digest. ``branches.draft`` names the live one, so that an append sees it
+in the row that it has to lock anyway (``message_rows``).
 
 A draft ends in one of three ways. Its recorder ends it, by an append that deletes it. Its
-recorder drops it. Or another is in a hurry: the draft is first *taken away*, after
-which nothing can be added to it, so that what is made of its parts, outside of any
-transaction, is what it ends as; the one who comes next may finish that.
+recorder drops it. Or another writer ends it. That writer first claims the draft, so that nothing
+can be added; then it builds the message from the parts, outside of any transaction, and appends
+it. If it dies in between, the next writer does the same.
 
 Parts are texts of JSON; no one here reads them.
 """
@@ -188,10 +188,10 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
 def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | None:
     """Write a draft; return the position that it will have, and its time.
 
-    That is behind each compaction made or taken back before, whatever the clock says: by it
-    is known which were in force when the reply was asked for. The same draft a second time is
-    nothing: a connection may have been lost after it was written. None says that the branch is
-    not there or has another draft, or that its key was used.
+    That time is after each compaction made or undone before, also if the clock was set back: it
+    decides which were in force at the request. The same draft is not written a second time: a
+    connection may have been lost after the first. None means that the branch is not there or has
+    another draft, or that its key was used.
     """
     this = {"key": row["session_key"], "of": row["branch"], "this": row["id"]}
     if _key_is_used(connection, row["session_key"], row["idempotency_key"]):

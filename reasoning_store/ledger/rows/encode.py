@@ -1,9 +1,9 @@
-"""Values to columns, pure: what the tables hold of a message.
+"""Values to columns, pure: the columns of a message.
 
 Done before any lock is taken, since it is what can be slow or can fail: JSON, digests, and
 the totals of a message alone.
 
-Knows blocks, codec and the columns' forms (``tables`` says what they hold); runs no SQL.
+Knows blocks, codec and the columns' forms (``tables`` describes them); runs no SQL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from reasoning_store.ledger.tables import TOTALS
 
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
-"""What stands in ``EncodedMessage``, in the order in which it stands there and in the tables."""
+"""The columns in ``EncodedMessage``, in the order that they have there and in the tables."""
 MOST_ANNOTATIONS = 16 * 1024
 """Bytes of JSON."""
 MOST_OF_DRAFT = 14 * 1024
@@ -203,11 +203,11 @@ def _has_given(message: Message, data: str) -> bool:
 WITH_BLOCKS = '{"blocks":'
 """How the JSON begins in which more than a text is visible."""
 SEAL_ALONE = ('{"signature":"', '"}')
-"""What stands around a signature in the JSON of a thought that has nothing else next to it."""
+"""The text around a signature, in the JSON of a thought that has no other field."""
 
 
 def may_free(message: Message, counts: Counts) -> bool:
-    """Whether clearing the message's results can free as many tokens as the counts say."""
+    """Whether clearing the message's results can free as many tokens as the counts claim."""
     if not counts.clearable:
         return True
     return 0 < counts.clearable <= counts.visible and placeholders.has_results(message)

@@ -1,14 +1,13 @@
 """The SQL of erasing: rows emptied or removed, and all that was made from them.
 
-A message that is erased leaves its row, with role, position, id and time, and nothing else;
-one whose reasoning is erased leaves what it said. Both change what stands after them: the
-carried state is made anew in every branch that shares them, and summaries whose range holds
-them go; a clearing holds nothing of them, and stays. What a row becomes is worked out before
-(``Change``); here one transaction locks the session, finds which rows are still as they were
-read, and writes.
+A message that is erased leaves its row, with role, position, id and time, and nothing else; one
+whose reasoning is erased leaves its other blocks. Both change the rows after them: the carried
+state is made anew in every branch that shares them, and summaries whose range holds them go; a
+clearing holds nothing of them, and stays. The new rows are computed before (``Change``); here one
+transaction locks the session, finds the rows that are still as they were read, and writes.
 
-The number of an idempotency key stays (``keys.key_digest``): it says nothing, and a late repeat
-must not bring back what was erased. What a session has used of its budget stays used.
+The number of an idempotency key stays (``keys.key_digest``): it reveals nothing, and a late repeat
+must not bring back erased text. Used budget stays used.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ _PROFILES = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a row becomes."""
+    """The new values of a row."""
 
     place: RowAddress
     columns: Mapping[str, Any]
@@ -203,7 +202,7 @@ class Change:
     was: bytes | None
     """The digest that it was read with: one that differs by now stays. None: none does."""
     body: Mapping[str, Any] | None = None
-    """What is left of its body; None: nothing."""
+    """The rest of its body; None: nothing."""
 
 
 def to_empty(connection: Connection, key: int, branch: int, position: int) -> list[Change]:
@@ -351,7 +350,7 @@ def _summaries(
 
 
 def was_erased(connection: Connection, key: int, stored: Sequence[StoredRow]) -> bool:
-    """Whether any of these rows, which stand behind one another, was erased."""
+    """Whether any of these rows, which follow one another, was erased."""
     span = {"first": stored[0].position, "last": stored[-1].position}
     row = _ERASED.row(connection, {"key": key, "of": stored[0].branch, **span})
     return row is not None and row[0] > 0

@@ -74,14 +74,14 @@ def origin_number(origin_json: str) -> int:
 def key_digest(idempotency_key: str) -> str:
     """Return what an idempotency key is known by: 16 bytes of its hash, in hexadecimal.
 
-    Never the key itself: it may speak of what was said, and has to outlive an erasure, or
-    a late repeat would bring back what was erased.
+    Never the key itself: it may contain text of the conversation, and has to outlive an erasure, or
+    a late repeat would bring back erased text.
     """
     return digest_texts([idempotency_key])[:16].hex()
 
 
 _VARIANT = {f"{n:x}": "89ab"[n & 3] for n in range(16)}
-"""Of a random digit, the one that says which kind of UUID it is in."""
+"""By a random digit, the digit that names the kind of a UUID."""
 
 
 def new_id() -> str:

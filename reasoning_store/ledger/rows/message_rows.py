@@ -89,7 +89,7 @@ def append(
     ending: str | None,
     now: int,
 ) -> int | None:
-    """Write the messages behind one another and return the position of the first.
+    """Write the messages one after another and return the position of the first.
 
     ``ending`` is the draft that ends with this, and whose parts go.
     """
@@ -100,7 +100,7 @@ def append(
 
 
 def _reasoning_used(encoded: Sequence[EncodedMessage]) -> ReasoningUsed:
-    """What the batch adds to the reasoning that the session has used."""
+    """Return the reasoning that the batch adds to that of the session."""
     reported = counted = unreported = 0
     for item in encoded:
         used = item.used

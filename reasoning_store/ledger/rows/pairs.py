@@ -12,7 +12,7 @@ from reasoning_store.conversation.tool_pairs import ToolBlock, erased_with
 from reasoning_store.ledger.records import BranchRow
 
 RowAddress: TypeAlias = tuple[int, int]
-"""Where a row lies: the branch that owns it, and its position."""
+"""The place of a row: the branch that owns it, and its position."""
 ToolRow: TypeAlias = tuple[int, Sequence[ToolBlock]]
 """The position of a row with calls or responses, and these."""
 

@@ -47,7 +47,7 @@ _SET_HEAD = Statement(
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What the narrow row of a changed message does not say."""
+    """The facts about a changed message that its narrow row does not have."""
 
     starts_turn: bool
     sent: bool | None

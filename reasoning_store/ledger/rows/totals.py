@@ -135,8 +135,8 @@ def view_of(
 ) -> RunningTotals:
     """Return a state with summaries in the place of ranges, of which the sums are given.
 
-    ``cleared`` is what clearing frees outside of them. Where turns start and who thought
-    last is no sum, and stays what it was.
+    ``cleared`` is what clearing frees outside of them. The positions of turns and of the last
+    thinking are no sums, and stay as they are.
     """
     state = whole
     if cleared:

@@ -1,9 +1,8 @@
-"""Which messages a window holds: so many, or so many tokens, and no pair parted.
+"""The messages of a window: so many, or so many tokens, and no pair parted.
 
-A window has an end that its caller named and one that is sought. What is sought comes from
-the sums that messages carry: the widest window that fits is found by trying growing widths
-from the named end, so it costs reads by the width of the window and not by the length of
-the conversation.
+A window has an end that its caller named and one that is sought. The other end comes from the sums
+that messages carry: the widest window that fits is found by trying growing widths from the named
+end, so it costs reads by the width of the window and not by the length of the conversation.
 
 The sought end parts no call from its response, and no reasoning from its call where these
 are two messages of a model that follow one another. A window by count grows for that; a
@@ -25,7 +24,7 @@ from reasoning_store.conversation.tool_pairs import ToolBlock, tied_messages, to
 from reasoning_store.ledger.records import RunningTotals, StoredRow
 
 Costs = Callable[[Sequence[int]], Sequence[int]]
-"""What windows of these widths cost; the widths rise."""
+"""Returns the tokens of windows of these widths, which rise."""
 _PROBES = 3
 _GROWTH = 4
 
@@ -64,7 +63,7 @@ def _narrowed(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What ties a message to others."""
+    """The ties of a message to others."""
 
     position: int
     tools: Sequence[ToolBlock]
@@ -118,7 +117,7 @@ def earlier(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
 
 
 def later(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
-    """Return the first cut at or behind this one that parts no pair."""
+    """Return the first cut at or after this one that parts no pair."""
     while parted := [late for early, late in pairs if early <= cut < late]:
         cut = max(parted)
     return cut

@@ -1,1 +1,1 @@
-"""What finds messages: the index of words, and thoughts across sessions."""
+"""Finding messages: the index of words, and thoughts across sessions."""

@@ -1,4 +1,4 @@
-"""What stands at the places that a statement found, read in another one.
+"""The texts at the places that a statement found, read by another one.
 
 A place is the key, branch and position of a message. One statement that looks for places and
 then into other tables at each of them is more than Citus takes.

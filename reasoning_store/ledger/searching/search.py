@@ -1,6 +1,6 @@
 """Search: the index brought up to date when it is asked, and the messages that it finds.
 
-An append writes nothing here. A search first adds what was said since the last one, step by step,
+An append writes nothing here. A search first adds the messages since the last one, step by step,
 each step one short transaction: one that is killed is done again by the next search.
 """
 
@@ -58,7 +58,7 @@ class FoundPage:
 
 
 class Search:
-    """What was said and thought in an owner's sessions, found by its words."""
+    """The search for words in an owner's sessions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -98,7 +98,7 @@ class Search:
         return FoundPage(items[:limit], None if left is None else str(left))
 
     def catch_up(self, owner: str) -> int:
-        """Add what was said since the last search; return how many messages were looked at."""
+        """Add the messages since the last search; return how many were read."""
         whose = _whose(owner)
         total = 0
         while True:
@@ -210,7 +210,7 @@ class _Reader:
         return out, before
 
     def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:
-        """Return what was said since the index was brought up to date: each text is read."""
+        """Return the hits among the messages that the index lacks: each text is read."""
         places = []
         for key, created_at, _ in search_rows.renamed(self._connection, self._whose, _EVERY):
             places.append(place_at(created_at, key, 0, 0, TITLE))

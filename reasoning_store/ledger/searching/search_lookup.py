@@ -80,7 +80,7 @@ _TEXTS = {ANSWER: _SAID, THINKING: _THOUGHT}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where an entry stands: by time, then by what it is of."""
+    """The place of an entry: by time, then by its message and its kind."""
 
     number: int
     key: int
@@ -90,7 +90,7 @@ class Place:
 
     @property
     def at(self) -> tuple[int, int, int]:
-        """Where the message is."""
+        """The place of the message."""
         return self.key, self.branch, self.position
 
     def __str__(self) -> str:
@@ -98,7 +98,7 @@ class Place:
 
 
 def place_at(created_at: int, key: int, branch: int, position: int, kind: int) -> Place:
-    """Return the place of a text that was said at a time."""
+    """Return the place of a text with a time."""
     return Place(first_number(created_at), key, branch, position, kind)
 
 
@@ -127,7 +127,7 @@ def marked(words: Sequence[str], owner_key: int, kind: int) -> str:
 
 
 def marks_of(owner_key: int, kind: int) -> tuple[str, str]:
-    """Return what says among an entry's words whose and of what kind it is."""
+    """Return the marks, among an entry's words, of its owner and its kind."""
     return f"_o{owner_key:x}", f"_k{kind}"
 
 

@@ -1,8 +1,8 @@
-"""The SQL of the index by which messages are searched: what is not in it yet, and what it finds.
+"""The SQL of the index of the search: the messages that it lacks, and those that it finds.
 
-An entry holds the different words of one text: of a title, of what a message says, or of what was
-thought in it. Marks among its words say whose it is and what kind, so that one lookup finds an
-owner's texts alone. The order of the entries is the order in which things were said.
+An entry holds the different words of one text: a title, the text of a message, or its thinking.
+Marks among its words name its owner and its kind, so that one lookup finds an owner's texts alone.
+The entries are in the order of time.
 """
 
 from __future__ import annotations
@@ -326,8 +326,8 @@ def misplaced_entries(connection: Connection, key: int) -> list[tuple[int, int]]
 def is_entry_of(message: Message, owner_key: int, kind: int, words: frozenset[str]) -> bool:
     """Whether an entry holds the words of a message.
 
-    Which characters are letters, Python's own table of them says, and grows: so the words of a
-    text beyond ASCII may be others than they were.
+    Python's own table of letters grows: so the words of a text beyond ASCII may be others than they
+    were.
     """
     said = texts_of(message).get(kind)
     if said is None or not words.issuperset(marks_of(owner_key, kind)):
@@ -336,9 +336,9 @@ def is_entry_of(message: Message, owner_key: int, kind: int, words: frozenset[st
 
 
 def leave_no_words(connection: Connection) -> None:
-    """Let the words of entries that were deleted leave the index of a file.
+    """Remove the words of deleted entries from the index of a file.
 
-    Where library and index know how, they have left already.
+    If library and index can, they have removed them already.
     """
     if connection.dialect.name != "sqlite":
         return

@@ -92,7 +92,7 @@ class ThoughtPage:
 
 
 class Thoughts:
-    """What was thought, with its text, whatever was erased or left out of requests."""
+    """The thoughts of an owner's sessions, with their text; requests may leave them out."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,8 +1,8 @@
 """Usage as the first version stored it, read as it is meant today.
 
-The first version took a provider's input count as it came: Anthropic, Bedrock and the hosts
-of thinking events leave out of it what was read from a cache or written to one. What was
-written to a cache had no field. Both are in the raw object, which is always kept.
+The first version took a provider's input count as it came: Anthropic, Bedrock and the hosts of
+thinking events leave out of it what was read from a cache or written to one. The tokens written to
+a cache had no field. Both are in the raw object, which is always kept.
 
 Pure: knows the names in raw objects; knows no SQL.
 """
@@ -25,7 +25,7 @@ _INSIDE = (
     ("input_tokens_details", "cache_write_tokens"),
     ("inputTokenDetails", "cacheWriteTokens"),
 )
-"""Where those who do not leave it out say how much was written."""
+"""The fields of the cache write, of those who do not leave it out."""
 
 
 def read(given: int | None, raw: Any) -> tuple[int | None, int | None]:

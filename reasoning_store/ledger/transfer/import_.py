@@ -76,7 +76,7 @@ class IncomingBranch:
     batch_end: int = 0
     """The last position that an idempotency key covers."""
     batch_number: int = 0
-    """Of the line that says so."""
+    """Of the line with the key."""
 
     @property
     def next_position(self) -> int:

@@ -1,13 +1,13 @@
-"""The lines of an export: what each says, as text and back.
+"""The lines of an export: their values, as text and back.
 
-An export is JSON lines. The first says what it is; then come the settings profiles; then
-each session: its own line, each branch with its messages after it, its compactions and
-drafts, and a line that ends it; and a last line, so that a file that was cut off shows.
-What a line leaves out stands at its default; what only a store knows (position, id, time,
-counts) can be left out of lines that were written by hand.
+An export is JSON lines. The first says what it is; then come the settings profiles; then each
+session: its own line, each branch with its messages after it, its compactions and drafts, and a
+line that ends it; and a last line, so that a file that was cut off shows. A field that a line
+leaves out has its default; the fields that only a store knows (position, id, time, counts) can be
+left out of lines that were written by hand.
 
-A line that was written by another is taken apart strictly (``strict``), each field of
-its type and in its range; the error names the place and never what stands there.
+A line of another program is read strictly (``strict``), each field of its type and in its range;
+the error names the place and never its value.
 
 Pure: knows JSON and values; knows no SQL.
 """
@@ -35,7 +35,7 @@ VERSION = 2
 
 
 class Line:
-    """What every line is."""
+    """The base of every line."""
 
     kind: ClassVar[str]
 
@@ -300,7 +300,7 @@ def may_be_session(text: bytes) -> bool:
 
 
 def read(text: str | bytes) -> Line:
-    """Return what a line says; refuse one that is malformed, saying where."""
+    """Return the value of a line; refuse one that is malformed, with the place."""
     text = json_values.decoded(text) if isinstance(text, bytes) else text.removeprefix("\ufeff")
     value = _object(text)
     name = value.pop("type", None)

@@ -119,7 +119,7 @@ def load_profile(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def encoding_of(connection: Connection, key: int) -> str | None:
-    """Return the encoding of the session that is there; None where there is none."""
+    """Return the encoding of a stored session; None without one."""
     found = _EXISTS.row(connection, {"key": key})
     return None if found is None else found[0]
 

@@ -115,12 +115,12 @@ class Transfer:
     ) -> Imported:
         """Load the lines of an export, or others of their form, a session a transaction.
 
-        A session that is absent is loaded; the same content is nothing, a longer one is
-        appended, anything else is a Conflict, or with ``on_conflict="skip"`` the session is
-        left out. ``owner`` owns it, whatever the lines say. ``count`` counts where there are no
-        counts in the session's encoding and where ``mask`` changed a message; ``mask_parts``
-        masks the parts of a draft; ``check`` may refuse a line. A malformed line is an
-        InvalidCall that names it.
+        A session that is absent is loaded; the same content is nothing, a longer one is appended,
+        anything else is a Conflict, or with ``on_conflict="skip"`` the session is left out.
+        ``owner`` owns it, also if the lines name another owner. ``count`` counts where there are no
+        counts in the session's encoding and where ``mask`` changed a message; ``mask_parts`` masks
+        the parts of a draft; ``check`` may refuse a line. A malformed line is an InvalidCall that
+        names it.
         """
         if on_conflict not in ("refuse", "skip"):
             raise InvalidCall("on_conflict: one of refuse, skip")

@@ -23,7 +23,7 @@ _REASONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortening:
-    """A plan for a reader, or the reason why there is none."""
+    """A plan for a reader, or the reason why a plan is missing."""
 
     plan: Plan | None
     problem: ReasoningStoreError | None
@@ -36,7 +36,7 @@ class Shortening:
 
 
 def show_shortening(session: Session, question: Question) -> Shortening:
-    """Return the plan for the saved settings; without a limit there is none."""
+    """Return the plan for the saved settings; without a limit it is empty."""
     plan = problem = None
     if question.limit is not None:
         try:

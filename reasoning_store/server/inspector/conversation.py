@@ -67,7 +67,7 @@ class Shown:
     model: str
     """The model and the provider that it came from."""
     instead: str | None
-    """What is sent instead of it."""
+    """The message that is sent instead of it."""
     summaries: tuple[Compaction, ...]
     """The summaries that are sent where it begins their range."""
     cache_ends: bool

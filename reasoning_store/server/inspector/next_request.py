@@ -75,7 +75,7 @@ class Field:
     is_of_session: bool
     choices: tuple[Choice, ...]
     effect: str = ""
-    """What turning the switch would change."""
+    """The effect of turning the switch."""
 
     @property
     def is_on(self) -> bool:
@@ -90,7 +90,7 @@ class Segment:
     label: str
     tokens: int
     start: float
-    """Where it begins and how wide it is, in thousandths of the bar."""
+    """Its start and its width, in thousandths of the bar."""
     width: float
 
 
@@ -113,11 +113,11 @@ class Panel:
     fields: tuple[Field, ...]
     segments: tuple[Segment, ...]
     limit_at: float | None
-    """Where the limit is on the bar, in thousandths."""
+    """The place of the limit on the bar, in thousandths."""
     matrix: tuple[tuple[str, tuple[Cell, ...]], ...]
     """The rows: the label of a strip policy, and its cell without and with include."""
     change: str
-    """What the settings in the address change, in words; empty without any."""
+    """The changes by the settings in the address, in words; empty without any."""
     shortening: Shortening
     text: str
     is_cut: bool

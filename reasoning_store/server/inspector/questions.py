@@ -131,7 +131,7 @@ _MOST_DIGITS: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the address of a page asks for."""
+    """The parameters in the address of a page."""
 
     session: str
     branch: int | None = None
@@ -239,5 +239,5 @@ def _number(name: str, word: str | None) -> int | None:
 
 
 def named(pairs: Sequence[tuple[str, str]], name: str) -> str:
-    """Return the value of a field; empty where there is none."""
+    """Return the value of a field; empty if it is missing."""
     return dict(pairs).get(name, "")

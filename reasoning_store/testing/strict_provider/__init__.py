@@ -4,9 +4,9 @@
 
     assert refusal(request.body, provider="deepseek", model="deepseek-chat") is None
 
-Each rule is written from a provider's documentation or a refusal that people met, with its
-source; nothing comes from ``contracts.toml`` or egress, which these rules test. Where services
-differ, the strictest rule holds. Only a ``Record`` can tell a real seal from an invented one.
+Each rule is written from a provider's documentation or a refusal that people met, with its source;
+nothing comes from ``contracts.toml`` or egress, which these rules test. If services differ, the
+strictest rule holds. Only a ``Record`` can distinguish a real seal from an invented one.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def refusal(
     """Return the error text that a strict provider would answer; None if it accepts the request.
 
     ``model`` is for protocols that send it in the address. Without ``api``, the form of the body
-    tells the protocol. ``record`` holds the seals that the provider gave.
+    decides the protocol. ``record`` holds the seals that the provider gave.
     """
     try:
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")

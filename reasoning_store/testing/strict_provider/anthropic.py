@@ -85,7 +85,7 @@ def structure(sent: Sent) -> str | None:
 
 
 _ADDRESSED = host_names("vertex")
-"""Who has the model in the address."""
+"""The providers that have the model in the address."""
 _UNSIGNED = host_names("deepseek minimax moonshot zai")
 """The hosts of other makers' models, whose thoughts have no signature."""
 

@@ -169,7 +169,7 @@ def _unanswered(n: int, calls: list[str]) -> str:
 
 
 def calls_have_tools(sent: Sent) -> str | None:
-    """Where a conversation has tool blocks, the tools come along."""
+    """A conversation with tool blocks needs the tools too."""
     used = any(
         "toolUse" in block or "toolResult" in block
         for message in sent.body["messages"]

@@ -1,9 +1,8 @@
 """The checks of Claude's models on thinking, on every host that serves them.
 
-The table says which kinds of thinking each model takes, whether it thinks unasked, and
-whether its thoughts are bound to what stood before them. The checks work on a ``Talk``: the
-conversation in the blocks of the Messages protocol, which ``anthropic`` and ``bedrock`` make
-of their own bodies.
+The table has the kinds of thinking that each model takes, whether it thinks unasked, and whether
+its thoughts are bound to what stood before them. The checks work on a ``Talk``: the conversation in
+the blocks of the Messages protocol, which ``anthropic`` and ``bedrock`` make of their own bodies.
 
 The open turn is the last user message with more than tool results, and all after it.
 """
@@ -95,7 +94,7 @@ class Talk:
 
     @property
     def kind(self) -> str | None:
-        """Return the type of ``thinking``; None if there is none."""
+        """Return the type of ``thinking``; None if it is missing."""
         kind = value_at(self.thinking, "type")
         return str(kind) if kind is not None else None
 

@@ -39,7 +39,7 @@ USER_PARTS = ("input_text", "input_image", "input_file", "input_audio")
 ASSISTANT_PARTS = ("output_text", "refusal")
 NULL_FORBIDDEN = ("status", "content", "encrypted_content", "id", "phase")
 MADE = ("message", "function_call", "custom_tool_call")
-"""The items that may follow a reasoning item, besides the service's own tools."""
+"""The items that may follow a reasoning item, apart from the service's own tools."""
 ANSWERS = {
     "function_call_output": "function_call",
     "custom_tool_call_output": "custom_tool_call",

@@ -23,7 +23,7 @@ _PLACES = (
 )
 """The field of a seal in a block, part or item, and the field of the text that it seals."""
 _FIXED = ("system", "tools", "toolConfig", "systemInstruction")
-"""The fields of a request, besides its conversation, that a thought may be bound to."""
+"""The fields of a request, other than its conversation, that a thought may be bound to."""
 
 
 @dataclass(frozen=True, slots=True)

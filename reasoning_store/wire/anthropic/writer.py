@@ -1,9 +1,9 @@
 """Writes Anthropic's Messages protocol.
 
-A thought goes back as the block it came in: text, signature and redacted data unchanged,
-between the same neighbours. Blank text is refused, so it is left out. ``max_tokens`` is
-required: the contract's ``answer_tokens`` plus the budget of thinking, since the limit holds
-for both. Where a host has the model in its address, the body names the protocol's version.
+A thought goes back as the block it came in: text, signature and redacted data unchanged, between
+the same neighbours. Blank text is refused, so it is left out. ``max_tokens`` is required: the
+contract's ``answer_tokens`` plus the budget of thinking, since the limit holds for both. If a host
+has the model in its address, the body names the protocol's version.
 """
 
 from __future__ import annotations
@@ -142,12 +142,12 @@ def _stored_fields(block: Block) -> Part:
 
 
 def _write_thinking(block: ThinkingBlock) -> Part | None:
-    beside = _stored_fields(block) if block.opaque else {}
+    stored = _stored_fields(block) if block.opaque else {}
     if block.redacted or (block.encrypted and not block.signature):
         if not block.encrypted:
             return None
-        return {**beside, "type": "redacted_thinking", "data": block.encrypted}
-    part = {**beside, "type": "thinking", "thinking": block.thought}
+        return {**stored, "type": "redacted_thinking", "data": block.encrypted}
+    part = {**stored, "type": "thinking", "thinking": block.thought}
     if block.signature:
         part["signature"] = block.signature
     return part

@@ -53,7 +53,7 @@ _RESPONSE: Final = frozenset(
 )
 """Any of these makes an object a response, or a chunk of one."""
 _SOURCES: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
-"""Where a candidate's text comes from; kept with the text."""
+"""The sources of a candidate's text; stored with the text."""
 _WHOLE: Final = ("finishMessage", "safetyRatings")
 """Fields of a candidate as a whole."""
 

@@ -47,7 +47,7 @@ _NOTES: Final = ("content_filter_results", "native_finish_reason")
 _NOTED: Final = frozenset({*_NOTES, "logprobs"})
 
 _NESTED: Final = "provider_specific_fields"
-"""Where LiteLLM puts the fields that it has no name for."""
+"""The field in which LiteLLM puts the fields that it has no name for."""
 
 
 class Fields:

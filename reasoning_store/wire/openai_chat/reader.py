@@ -77,7 +77,7 @@ _COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
         "cache_creation_input_tokens",
     ),
 }
-"""Where a count may be, the first that is a number counts."""
+"""The places of a count; the first that is a number counts."""
 
 
 class ChatReader(StreamAdapter):

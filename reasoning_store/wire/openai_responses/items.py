@@ -141,7 +141,7 @@ class Item:
         ]
 
     def add_text(self, part: Part, text: str) -> list[Chunk]:
-        """Say one more piece of a text."""
+        """Return the chunks of one more piece of a text."""
         if not text:
             return []
         if self.kind == "reasoning":
@@ -184,7 +184,7 @@ class Item:
         return [TextChunk(text="", content_index=part.number, metadata=metadata)]
 
     def add_arguments(self, piece: str) -> list[Chunk]:
-        """Say one more piece of a call's arguments."""
+        """Return the chunks of one more piece of a call's arguments."""
         if not piece:
             return []
         begun = bool(self.arguments.pieces)
@@ -415,8 +415,7 @@ def _string_or_nothing(value: Any, wrong: list[Any]) -> str:
 
 
 def _other_metadata(data: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fields that must survive besides those with a place: empty lists say nothing,
-    and neither does the status of an item that is under way or went well."""
+    """Return the fields without a place that must survive: no empty lists, no usual status."""
     return {
         name: value
         for name, value in other_fields(data, known).items()

@@ -5,9 +5,9 @@ of its own (GitHub Copilot), others number all items alike (LiteLLM), and small 
 nothing. So an item is looked up by id and, failing that, by index, among the open items of its
 own kind: an event under the name of an item that is done belongs to another.
 
-A thought comes before the items it led to (EC-006). Where the first item that arrives is not
-the first of the response, each place before it is reserved for a thought, which the last event
-fills in; one that stays empty is no block.
+A thought comes before the items it led to (EC-006). If the first item that arrives is not the first
+of the response, each place before it is reserved for a thought, which the last event fills in; one
+that stays empty is no block.
 """
 
 from __future__ import annotations

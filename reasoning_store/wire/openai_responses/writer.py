@@ -1,10 +1,10 @@
 """Theory of the Responses writer: a reasoning item and the items it led to belong together.
 
-A reasoning item is written directly before the items of its response, and only items after it
-may carry the server's ids. Where reasoning is left out, the ids of the items that would have
-followed it are left out too (``call_id`` is written). A hosted tool's item always carries its
-id: it is accepted without reasoning before it. Reasoning that nothing followed, because the
-stream died or its limit was reached, gets a text after it where the host demands a follower
+A reasoning item is written directly before the items of its response, and only items after it may
+carry the server's ids. If reasoning is left out, the ids of the items that would have followed it
+are left out too (``call_id`` is written). A hosted tool's item always carries its id: it is
+accepted without reasoning before it. Reasoning that nothing followed, because the stream died or
+its limit was reached, gets a text after it where the host demands a follower
 (``reasoning_needs_follower``). Raw items are any mapping and are never added to.
 
 An assistant's message without an id is a role and a text. Nothing has to alternate; a host may
