@@ -158,6 +158,43 @@ def test_a_module_opens_with_one_sentence() -> None:
     assert [name for name, line in first.items() if not re.search(r"\w{2}.*[.:]$", line)] == []
 
 
+ASKING = re.compile(
+    r"(?:\A|[.:;!?]\s+|\n\n\s*|\n\s*(?:[-*]|\d\.) |\| )"
+    r"((?:What|Whatever|Where|Wherever|Who|Whoever|Whom)\b[^.?!|]*[.?!|]?)"
+)
+"""A sentence that begins with a word of a question."""
+READ_TWICE = re.compile(r"\b(?:(?:is|are) none|[Bb]eside|[Ss]omebody|[Nn]obody|[Ww]hoever|told)\b")
+
+
+def read_twice(text: str) -> list[str]:
+    """Return the places of a text that a reader has to read twice."""
+    asking = [found for found in ASKING.findall(text) if not found.endswith("?")]
+    return [*asking, *READ_TWICE.findall(text)]
+
+
+def docstrings(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield str(node.value.value)
+
+
+@each("path", modules())
+def test_a_docstring_is_read_once(path: Path) -> None:
+    """Its sentences have a subject, and a noun for each thing."""
+    found = [place for text in docstrings(path) for place in read_twice(text)]
+
+    assert [*found, *(text for text in docstrings(path) if "behind" in text)] == []
+
+
+@each("page", [*CHECKOUT.glob("*.md"), *sorted(CHECKOUT.glob("docs/**/*.md"))])
+def test_a_page_is_read_once(page: Path) -> None:
+    """A heading, a question and a program may begin with What or Where."""
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    text = re.sub(r"`[^`\n]*`", "code", text)
+
+    assert read_twice(re.sub(r"^#.*", "", text, flags=re.MULTILINE)) == []
+
+
 @each("path", modules())
 def test_the_source_is_ascii(path: Path) -> None:
     """What looks alike is alike."""

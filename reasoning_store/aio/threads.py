@@ -183,7 +183,7 @@ async def _hop(
         if threading.main_thread().is_alive():
             raise
         # A loop in another thread outlives the main one; Python's pools do not, and have done
-        # what they were given. What is asked for now is done here.
+        # what they were given. A call that comes now is made here.
         return work()
     waiting = asyncio.wrap_future(begun)
     try:

@@ -28,7 +28,7 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 
-# Seed 003, decision 2: one boolean, and these delimiters to the character.
+# Other programs search for these delimiters, to the character.
 OPENING: Final = "\n\n---\n"
 CLOSING: Final = "\n---\n\n"
 

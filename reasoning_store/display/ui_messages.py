@@ -1,8 +1,8 @@
 """A stored conversation as the AI SDK's UI messages, for the page that shows it.
 
-A UI message is all that one side says in a turn: a model's reply, its tool calls with their
-results and the answer after them are one. Each stored message of the model is a step of it and
-begins with ``step-start``; a result is in the part of its call.
+A UI message is one side's part of a turn: a model's reply, its tool calls with their results and
+the answer after them are one. Each stored message of the model is a step of it and begins with
+``step-start``; a result is in the part of its call.
 """
 
 from __future__ import annotations

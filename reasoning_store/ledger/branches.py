@@ -162,8 +162,8 @@ def get(connection: Connection, key: int, branch: int) -> BranchRow:
 def reread(connection: Connection, key: int, was: BranchRow) -> BranchRead:
     """Return a branch that was read before.
 
-    Where its session was erased meanwhile it is gone, though one may stand there again under
-    the same id: that one was made later, or is not as long yet.
+    If its session was erased meanwhile it is gone. A session of the same id may be there again: it
+    was made later, or is not as long yet.
     """
     now = read_branch(connection, key, was.number)
     if now.row.created_at != was.created_at or now.row.next_position < was.next_position:
@@ -360,10 +360,9 @@ class Branches:
     ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
-        It has its own copies of the compactions that end before it. With ``current`` it is,
-        in the same step, the one that opening the session gives. Where the last that it
-        shares is a draft which has lost its recorder, that ends first: ``resolve`` is that of
-        ``append``.
+        It has its own copies of the compactions that end before it. With ``current`` it becomes the
+        current branch in the same step. If the last message that it shares is a draft which has
+        lost its recorder, that draft ends first: ``resolve`` is that of ``append``.
         """
         now = self._clock.time(created_at)
         shared = check_number("at", at) - 1

@@ -35,10 +35,10 @@ _ATTEMPTS = 50
 
 
 class _Obstacle(NamedTuple):
-    """What is in the way of an append; nothing is by now where both are None."""
+    """The obstacle of an append; if both fields are None, it is gone by now."""
 
     stored: list[StoredRow] | None
-    """What the same append wrote before, under its idempotency key."""
+    """The rows that the same append wrote before, under its idempotency key."""
     draft: DraftRow | None
 
 

@@ -142,15 +142,15 @@ class Segment:
 class RunningTotals(NamedTuple):
     """The running totals of a conversation, up to and with ``position``.
 
-    Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages
-    with a tool call, and the same two for each kind of opaque thinking under
-    ``"<origin number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message
-    that starts the open turn; before the first real user message it is None, and
-    ``turn_has_call`` speaks of everything so far. ``last_thinking`` and ``last_sent`` are
-    the last messages that have a thinking block, and that have a ``sent``. ``reported`` and
-    ``estimated`` are how many messages hold a count that the provider gave, and one that
-    no one knows exactly: numbers, so that a part can be taken away again. ``clearable`` is
-    how much of ``visible`` goes where all tool results up to here are cleared.
+    Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages with a tool
+    call, and the same two for each kind of opaque thinking under ``"<origin
+    number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message that starts the
+    open turn; before the first real user message it is None, and ``turn_has_call`` speaks of
+    everything so far. ``last_thinking`` and ``last_sent`` are the last messages that have a
+    thinking block, and that have a ``sent``. ``reported`` and ``estimated`` are how many messages
+    hold a count that the provider gave, and one that no one knows exactly: numbers, so that a part
+    can be taken away again. ``clearable`` is how much of ``visible`` is left out if all tool
+    results up to here are cleared.
 
     A tuple, since several are made for every message that is written; its fields stand in
     the order of their columns.

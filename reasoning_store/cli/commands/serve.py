@@ -63,7 +63,7 @@ def _takes_shared(command: Function) -> Function:
     answers="url upstream mode tokens",
 )
 @click.option("--upstream", metavar="URL", help="The provider's base URL, as its SDK takes it.")
-@click.option("--provider", shell_complete=complete_provider, help="The provider behind the URL.")
+@click.option("--provider", shell_complete=complete_provider, help="The provider of the URL.")
 @click.option(
     "--upstream-key",
     metavar="VARIABLE",
@@ -83,7 +83,7 @@ def _takes_shared(command: Function) -> Function:
     type=click.Choice(["pass", "fail"]),
     default="pass",
     show_default=True,
-    help="What to do if the store fails: pass the request on, or refuse it.",
+    help="If the store fails: pass the request on, or refuse it.",
 )
 @click.option(
     "--allow-origin",

@@ -43,7 +43,7 @@ _SHORT = 1_000_000
 """Characters up to which the JSON of a page is read by one call."""
 _SHAPE = 1 + READ.index("shape")
 _NO_THOUGHT: Sequence[Any] = (None,) * 7
-# What is none of these was not written here: looking for it is the check.
+# Another value was not written here: the look-up is the check.
 ROLES: Mapping[Any, Role] = {role: role for role in get_args(Role)}
 _STATUSES: Mapping[Any, Status] = {status: status for status in get_args(Status)}
 EXACTNESS_OF: Mapping[Any, Exactness] = dict(enumerate(EXACTNESS))

@@ -1,6 +1,6 @@
 """The lines of an export: their values, as text and back.
 
-An export is JSON lines. The first says what it is; then come the settings profiles; then each
+An export is JSON lines. The first names the format; then come the settings profiles; then each
 session: its own line, each branch with its messages after it, its compactions and drafts, and a
 line that ends it; and a last line, so that a file that was cut off shows. A field that a line
 leaves out has its default; the fields that only a store knows (position, id, time, counts) can be
