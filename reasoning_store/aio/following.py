@@ -31,7 +31,8 @@ class AsyncFollowing:
 
     @property
     def cursor(self) -> str | None:
-        """The place after the last chunk: ``follow(after=cursor)`` goes on there, anywhere."""
+        """The place after the last chunk: ``follow(after=cursor)`` reads on there, in any
+        process."""
         return self._after if self._follower is None else self._follower.cursor
 
     def __aiter__(self) -> AsyncIterator[Chunk]:

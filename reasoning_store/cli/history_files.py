@@ -31,7 +31,7 @@ class HistoryFile:
 
 @dataclass(slots=True, kw_only=True)
 class HistoryFiles:
-    """The histories of a file or a folder, and how many other files stand there."""
+    """The histories of a file or a folder, and the number of other files there."""
 
     files: list[HistoryFile]
     others: int = 0

@@ -163,7 +163,7 @@ class Page:
             self._console.print(Text(text, style=style), soft_wrap=True)
 
     def rewrite_line(self, pieces: Sequence[tuple[str, str]]) -> None:
-        """Write the line of the cursor anew, each piece in its style; for a terminal."""
+        """Replace the line of the cursor, each piece in its style; for a terminal."""
         if self._console is not None:
             from rich.text import Text
 

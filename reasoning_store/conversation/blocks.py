@@ -57,7 +57,7 @@ class ThinkingBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallBlock:
-    """A call the model asks for. ``arguments`` is the string as it came, and goes back so."""
+    """A call the model asks for. ``arguments`` is the string as it came, and is sent so."""
 
     id: str
     name: str
@@ -207,7 +207,7 @@ class Message:
 
     @property
     def has_call(self) -> bool:
-        """Whether its turn goes on: it calls a tool, or is paused."""
+        """Whether its turn continues: it calls a tool, or is paused."""
         return self.finish_reason == _PAUSED or ToolCallBlock in map(type, self.blocks)
 
     @property

@@ -20,7 +20,7 @@ from reasoning_store.conversation.blocks import (
 
 PLACEHOLDER = "[old tool result cleared]"
 SUMMARY_FRAME = "Summary of the conversation so far:\n\n"
-"""The text that a summary goes out with, so that a model does not take it for a user's words."""
+"""The text that is sent with a summary, so that a model does not take it for a user's words."""
 
 
 def framed_summary(message: Message) -> Message:

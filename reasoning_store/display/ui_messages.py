@@ -58,7 +58,7 @@ def ui_messages(
 
 
 class _Page:
-    """The UI messages so far, and the reply that goes on."""
+    """The UI messages so far, and the reply that continues."""
 
     def __init__(self, messages: Sequence[Message], *, with_thinking: bool) -> None:
         self.written: list[UIObject] = []
@@ -138,7 +138,7 @@ def _block_part(block: Block, *, arriving: bool) -> UIObject | None:
 def _add_metadata(
     whole: UIObject, item: Message | Holder, message: Message, *, in_reply: bool
 ) -> None:
-    """Note what of a stored message goes with its UI message; the last one's facts hold."""
+    """Note the facts of a stored message for its UI message; those of the last one hold."""
     metadata: UIObject = whole["metadata"]
     metadata.setdefault("messages", [])
     if not isinstance(item, Message):

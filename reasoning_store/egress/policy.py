@@ -26,7 +26,7 @@ class StripPolicy:
 
     With any, a thought that was sent is withheld when a later message has some."""
     strictness: int
-    """A compression plan goes from a lower number to a higher one."""
+    """A compression plan changes a policy to one of a higher number."""
 
 
 # BR-005: what each value of stripFromContext leaves in the history.

@@ -176,7 +176,7 @@ class _Repairs:
     def responses_due(self, number: int) -> Iterator[ToolResponseBlock]:
         """Yield the responses that are due after a message and do not follow it.
 
-        They are due at the end of a conversation, too: no model goes on without them.
+        They are due at the end of a conversation, too: no model answers without them.
         """
         message = self._messages[number]
         for index, call in enumerate(message.blocks):

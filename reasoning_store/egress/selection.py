@@ -1,4 +1,4 @@
-"""The selection: which thinking goes back to a model, block by block, and by which rule.
+"""The selection: which thinking is sent to a model, block by block, and by which rule.
 
     kept = admissible and (demanded or (allowed by strip and included))
 

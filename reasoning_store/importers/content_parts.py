@@ -94,7 +94,7 @@ def _text_of(item: Any) -> Any:
 
 
 def read_result(content: Any) -> Any:
-    """Return what a tool answered: its text where it is nothing else, or what came."""
+    """Return the result of a tool: its text if it is only text, else the value as it came."""
     if content is None:
         return ""
     if isinstance(content, list):

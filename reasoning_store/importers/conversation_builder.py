@@ -73,7 +73,7 @@ class ForkPoint:
 
 
 class ConversationBuilder:
-    """A conversation, as far as it was read. ``key`` and ``first`` are where it goes on."""
+    """A conversation, as far as it was read. Its next message is at ``key`` and ``first``."""
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ many lines; which of them shows at its beginning. An array is cut into its eleme
 for brackets and quotation marks, so that neither form is ever in memory whole. One object
 over many lines is one conversation, and is.
 
-A line that is not JSON is refused by its number, and the error never quotes it.
+A text that is not JSON is refused by the number of its line, and the error never quotes it.
 
 Knows JSON text; must not know conversations.
 """

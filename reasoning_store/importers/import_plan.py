@@ -1,10 +1,10 @@
 """Which messages of a conversation are new, and after which stored message each is written.
 
-A message is known by its key, which stands for all before it: so of each line of a conversation
-a beginning is known, and only the rest is new. If the message that it follows is the last of
-its branch, the rest is appended there; if another message of the same source follows that one,
-the rest is a new branch. If a message of anyone else follows it, because the session has gone on
-or the source was changed, the conversation is refused.
+A message is found by its key, which depends on all before it: so of each line of a conversation a
+beginning is found, and only the rest is new. If the message that it follows is the last of its
+branch, the rest is appended there; if another message of the same source follows that one, the rest
+is a new branch. If a message of anyone else follows it, because the session has gone on or the
+source was changed, the conversation is refused.
 
 Reads a store and writes nothing.
 """

@@ -166,7 +166,7 @@ class _Import:
     def _export_lines(self, one: Conversation, plan: Plan, current: int) -> Iterator[str]:
         """Yield a new session as the lines of an export, which one step imports.
 
-        It is as old as the conversation is: a list of sessions goes by its times.
+        It is as old as the conversation: a list of sessions is in the order of their times.
         """
         times = one.message_times()
         yield lines.written(HeaderLine(version=lines.VERSION))

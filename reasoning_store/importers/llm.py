@@ -162,7 +162,7 @@ def _fragment_text(file: LogFile, piece: Any, place: str) -> str:
 
 
 def _attachment(file: LogFile, about: Any, place: str) -> Row:
-    """Return the row of an attachment, or what stands in its place."""
+    """Return the row of an attachment, or its substitute."""
     if not isinstance(about, dict):
         refuse(place, "an attachment is not an object")
     if any(not isinstance(about.get(name) or "", str) for name in _OF_ATTACHMENT):

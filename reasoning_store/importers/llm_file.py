@@ -97,7 +97,7 @@ _TEXTS: Final = frozenset(
     {"name", "prompt", "system", "response", "reasoning", "model", "resolved_model"}
     | {"role", "type", "text", "output", "exception", "tool_call_id", "url", "path"}
 )
-"""Columns that hold a text or nothing, in whichever table they stand."""
+"""Columns that hold a text or nothing, in any table."""
 _COPY: Final = "let this user read the file and write its folder, or import a whole copy of it"
 _HINT: Final = "mend the row and import again: what was written before it is not written twice"
 

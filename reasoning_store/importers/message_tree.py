@@ -1,4 +1,4 @@
-"""A tree of messages, read as lines: the first one, and each branch that goes off.
+"""A tree of messages, read as lines: the first one, and each branch.
 
 At each message the first line follows the oldest answer; every other answer begins a branch. So
 a tree that has grown has the same first line, and more branches.
@@ -25,7 +25,7 @@ class TreeLine:
 
 
 def tree_lines(parents: Mapping[str, str | None]) -> Iterator[TreeLine]:
-    """Yield the lines of a tree, each after the line that it goes off from.
+    """Yield the lines of a tree, each after the line that it starts from.
 
     ``parents`` is in the order in which the nodes were written. A node whose parent is missing
     begins a line; a circle of nodes is cut.

@@ -1,9 +1,9 @@
 """The items of the Responses protocol: a run of the model's items is one message.
 
-Theory. Reasoning, what it led to and the calls it made are items of their own and stand one after
-the other; a message of the user or the result of a tool ends the run. A run is read as the output
-of one response. An assistant's message in the short form that requests allow (a role and a text) is
-given the long one first.
+Theory. Reasoning, its answer and its calls are items of their own, one after the other; a message
+of the user or the result of a tool ends the run. A run is read as the output of one response. An
+assistant's message in the short form that requests allow (a role and a text) is given the long one
+first.
 
 Knows items; must not know files.
 """

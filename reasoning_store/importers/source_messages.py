@@ -1,7 +1,7 @@
 """The messages that are one conversation, and the fields of a file about it.
 
 Theory. A value is a conversation (a list of messages, or an object that holds one) or a message.
-Messages that name a conversation belong to that one, wherever they stand in the file; others belong
+Messages that name a conversation belong to that one, in any place of the file; others belong
 together with those around them: the elements of one array, or the lines of one file. The messages
 of a conversation that follow one another are read together.
 

@@ -42,7 +42,7 @@ class Report:
     """Parts of unknown kinds, kept as they came."""
     skipped: tuple[Skipped, ...] = ()
     unread_times: tuple[Skipped, ...] = ()
-    """Times that are stated and could not be read: the message goes by the one before it."""
+    """Times that could not be read: the message has the time of the one before it."""
 
     def __add__(self, other: Report) -> Report:
         return Report(
@@ -102,7 +102,7 @@ class Conversation:
 
     @property
     def lines(self) -> Iterator[SourceBranch]:
-        """The first line, and each branch after that which it goes off from."""
+        """The first line, and each branch after the one that it starts from."""
         yield SourceBranch(after="", first=self.first, items=self.items)
         yield from self.branches
 

@@ -328,7 +328,7 @@ class Channels:
         )
 
     def _text_index(self) -> int:
-        """Return the index of the block that visible text goes to, begun here if need be."""
+        """Return the index of the block for visible text; one is begun if need be."""
         self._blocks.end_unnumbered()
         index = self._text_at.get(self._text_key)
         if index is None:

@@ -104,7 +104,7 @@ class DraftParts:
                     self._add_whole(chunk)
 
     def take_part(self) -> str | None:
-        """Return the next part, or ``None`` where there is nothing to write yet."""
+        """Return the next part, or ``None`` if nothing has to be written yet."""
         if not self._entries:
             return None
         part, self._entries, self.size = codec.dumps(self._entries), [], 0

@@ -5,10 +5,10 @@ between delimiters in the text. A copy may be cut short and its white space may 
 
 *Fields.* The first field that has more than white space counts. The text of another field waits
 until something other than reasoning comes: by then the first field has had its chance to repeat it.
-A copy is left out, and its seal goes to the thought that it repeats; anything else is a thought of
-its own. If every field is blank, the blank text of one field counts: the first that has a seal or
-other metadata, else the first that came. Only text since the last but one such moment is compared,
-and all of it if that is not enough.
+A copy is left out, and the thought that it repeats gets its seal; anything else is a thought of its
+own. If every field is blank, the blank text of one field counts: the first that has a seal or other
+metadata, else the first that came. Only text since the last but one such moment is compared, and
+all of it if that is not enough.
 
 *Tagged thoughts.* A copy is the beginning of one native thought, or of all of them together.
 Both sides may be long and both may be many, so a beginning is found in a sorted list.

@@ -283,7 +283,7 @@ class SecretMasker:
 
 
 def _match_end(kind: str, text: str, end: int) -> int:
-    """Return the end of a match, extended as far as its rule goes."""
+    """Return the end of a match, extended as far as its rule allows."""
     more = _MORE[kind]
     while piece := more.match(text, end):
         end = piece.end()

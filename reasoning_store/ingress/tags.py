@@ -142,7 +142,7 @@ class TagFilter:
         return runs
 
     def finish(self) -> list[Run]:
-        """Return the rest: the held text goes to the channel that it was in."""
+        """Return the rest: the held text is given to the channel that it was in."""
         runs = self.release()
         self._finished = True
         self._update_plain()
@@ -170,7 +170,7 @@ class TagFilter:
 
     @property
     def inside(self) -> bool:
-        """Whether the text goes on inside a block."""
+        """Whether the text continues inside a block."""
         return self._kind == "thinking"
 
     @property

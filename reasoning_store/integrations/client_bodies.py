@@ -70,7 +70,7 @@ def _text(content: Any) -> str:
 
 
 def _answer(content: Any) -> str:
-    """Return a reply's text without the thinking that stands in it in tags."""
+    """Return a reply's text without the thinking in tags."""
     return rs.split_reasoning(_text(content)).visible
 
 

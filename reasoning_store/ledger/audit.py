@@ -300,7 +300,7 @@ def messages_of(
 def _read(
     connection: Connection, key: int, branch: int, first: int, last: int, stored: dict[int, Any]
 ) -> Iterator[tuple[int, encode.EncodedMessage | str]]:
-    """Yield each message as it would be written now, or what stands in the way of that."""
+    """Yield each message as it would be written now, or the problem that prevents it."""
 
     def encoded(row: Any) -> encode.EncodedMessage | str:
         if row.position not in stored:

@@ -86,7 +86,7 @@ def summary_columns(summary: NewMessage | None) -> dict[str, Any]:
 def basis(
     connection: Connection, key: int, found: BranchRow, first: int, last: int
 ) -> RangeSnapshot:
-    """Return what a range is now; refuse one that no summary can stand for."""
+    """Return a range as it is now; refuse one that no summary can replace."""
     head = found.totals
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
@@ -145,7 +145,7 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
 def _not_superseded(
     connection: Connection, key: int, branch: int
 ) -> list[tuple[int, int, int, str]]:
-    """Return number, ends and kind of each that nothing wider stands in for."""
+    """Return number, ends and kind of each that no wider one replaces."""
     return _NOT_SUPERSEDED.rows(connection, {"key": key, "of": branch})
 
 
@@ -268,7 +268,7 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
 
 
 def _in_its_place(found: CompactionRow, there: ActiveCompactions) -> int | None:
-    """Return which of those in force stands in the place of another one."""
+    """Return the one in force that replaces another one."""
     if found.kind == "summary":
         around = [
             one.number
@@ -320,7 +320,7 @@ class Compactions:
 
         An undo of the first undoes all of it.
 
-        A summary stands for a range; a clearing, which has none, empties the tool results up to a
+        A summary replaces a range; a clearing, which has none, empties the tool results up to a
         position before the open turn. Each supersedes those inside; one that reaches over an end of
         it is a Conflict. If the range is no longer the ``expected`` one, the basis that it was made
         from, that is a Conflict, and nothing is written.
@@ -341,7 +341,7 @@ class Compactions:
     def undo(self, session_key: int, branch: int, number: int) -> CompactionRow:
         """Take a compaction back on this branch; those that it superseded are in force again.
 
-        A second time is nothing; one that a wider one supersedes is a Conflict.
+        A second undo does nothing; one that a wider one supersedes is a Conflict.
         """
         branches.check_branch(branch)
         now = self._clock.now()

@@ -225,7 +225,7 @@ class Drafts:
         *,
         at_once: bool = False,
     ) -> None:
-        """End the draft that readers see at a position, so that a message stands there.
+        """End the draft that readers see at a position, so that it becomes a message.
 
         One that is still being recorded is a Conflict, unless it is to end ``at_once``, as
         interrupted. If readers see no draft, nothing happens.

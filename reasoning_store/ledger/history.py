@@ -368,7 +368,7 @@ class History:
         )
 
     def moment_at(self, session_key: int, branch: int, position: int) -> HistorySnapshot:
-        """Return one message likewise; none where the draft stands at its position."""
+        """Return one message likewise; None if the draft is at its position."""
         now = self._clock.now()
 
         def read(connection: Connection) -> HistorySnapshot:

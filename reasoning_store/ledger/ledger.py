@@ -177,7 +177,7 @@ class Ledger:
         return BackedUp(str(target), rows["sessions"], rows["messages"], target.stat().st_size)
 
     def close(self) -> None:
-        """Close every connection; a second time is nothing."""
+        """Close every connection; a second call does nothing."""
         self.database.close()
 
     def __enter__(self) -> Self:

@@ -69,9 +69,9 @@ class Messages:
         ``after`` is the position that the first of them must follow. ``change`` is made in
         the same step.
 
-        A reply that is being recorded on the branch ends with this: ``resolve`` is asked,
-        outside of any transaction, for the message that has arrived of it, and may answer
-        None where that is nothing. Without ``resolve`` it is a Conflict.
+        A reply that is being recorded on the branch ends with this: ``resolve`` is asked, outside
+        of any transaction, for the message that has arrived of it, and returns None if nothing has.
+        Without ``resolve`` it is a Conflict.
         """
         if not entries:
             raise InvalidCall("append: no message was given", hint='rs.user("text") makes one')

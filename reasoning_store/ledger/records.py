@@ -152,8 +152,8 @@ class RunningTotals(NamedTuple):
     can be taken away again. ``clearable`` is how much of ``visible`` is left out if all tool
     results up to here are cleared.
 
-    A tuple, since several are made for every message that is written; its fields stand in
-    the order of their columns.
+    A tuple, since several are made for every message that is written; its fields are in the order
+    of their columns.
     """
 
     position: int = 0

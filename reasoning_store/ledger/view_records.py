@@ -27,7 +27,7 @@ CompactionKind: TypeAlias = Literal["summary", "clearing"]
 
 @dataclass(frozen=True, slots=True)
 class SummaryRange:
-    """The messages ``first..last`` for which a summary stands, and what that counts."""
+    """The messages ``first..last`` that a summary replaces, and the count of the summary."""
 
     number: int
     first: int
@@ -150,9 +150,8 @@ class NewCompaction:
 class ViewTotals:
     """Everything that any policy needs for a number: at one position, in constant reads.
 
-    Sums are those of the view: messages for which a summary stands do not count, the
-    summary does, and of results that are cleared what stands for them. Positions are those
-    of the whole branch.
+    Sums are those of the view: messages that a summary replaces do not count, the summary does, and
+    of results that are cleared their placeholders. Positions are those of the whole branch.
     """
 
     head: RunningTotals

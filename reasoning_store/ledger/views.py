@@ -112,7 +112,7 @@ def view(
 def _clear(
     connection: Connection, key: int, found: BranchRow, cleared: Cleared, rows: list[ViewRow]
 ) -> None:
-    """Put what stands for cleared results into the rows of a view."""
+    """Put the placeholders of cleared results into the rows of a view."""
     freed: dict[int, int] = {}
     for segment in branches.segments_upto(found.segments, cleared.last):
         span = {"first": segment.first, "last": segment.last}
@@ -227,7 +227,7 @@ def _last_thinkers(
     ranges: Sequence[SummaryRange],
     carried: dict[int, PositionTotals],
 ) -> tuple[OwnThinking, ...]:
-    """Return the last messages with thinking that no summary stands for, the last one first.
+    """Return the last messages with thinking that no summary replaces, the last one first.
 
     ``position`` is the last one with thinking; totals that are read are added to ``carried``.
     """
@@ -371,10 +371,10 @@ class Views:
     def view(
         self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
     ) -> list[ViewRow]:
-        """Return the messages that no summary stands for, and the summaries, in order.
+        """Return the messages that no summary replaces, and the summaries, in order.
 
-        A summary stands where its range began. Messages inside a range are not read, nor is
-        the thinking of messages before ``thinking_from``. Old tool results are cleared.
+        A summary is at the first position of its range. Messages inside a range are not read, nor
+        is the thinking of messages before ``thinking_from``. Old tool results are cleared.
         """
         return self._database.read(
             partial(view, key=session_key, branch=branch, at=at, thinking_from=thinking_from)
@@ -395,7 +395,7 @@ class Views:
         )
 
     def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
-        """Return what a range is now; refuse one that no summary can stand for."""
+        """Return a range as it is now; refuse one that no summary can replace."""
 
         def work(connection: Connection) -> RangeSnapshot:
             found = branches.get(connection, session_key, branch)

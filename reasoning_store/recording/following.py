@@ -167,7 +167,8 @@ class Following:
 
     @property
     def cursor(self) -> str | None:
-        """The place after the last chunk: ``follow(after=cursor)`` goes on there, anywhere."""
+        """The place after the last chunk: ``follow(after=cursor)`` reads on there, in any
+        process."""
         return self._follower.cursor
 
     def __iter__(self) -> Iterator[Chunk]:

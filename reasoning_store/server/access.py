@@ -133,7 +133,7 @@ class Access:
         )
 
     async def _sign_in(self, request: Request) -> Response:
-        """Give a browser whose form has a token a cookie that stands for the token."""
+        """Give a browser whose form has a token a cookie instead of the token."""
         if request.method != "POST":
             return _sign_in_page(200)
         form = b""

@@ -10,7 +10,7 @@ from reasoning_store.integrations.client_bodies import BodyForm
 
 _INSTRUCTIONS = ("instructions", "system")
 _AS_IT_IS = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
-"""The policy has chosen what stands in the body."""
+"""The policy has chosen the thinking in the body."""
 
 
 def count_body(

@@ -208,7 +208,7 @@ def _take_runs(
 
 
 class MessagesRewriter(_EventRewriter):
-    """Replies of Messages: their blocks are numbered anew."""
+    """Replies of Messages: their blocks get new numbers."""
 
     def __init__(self, make_placer: Callable[[], Placer]) -> None:
         super().__init__(make_placer)

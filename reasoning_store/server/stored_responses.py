@@ -18,7 +18,7 @@ from reasoning_store.server.openai_routes import Absent
 
 _NAMING: Final = ("conversation", "previous_response_id")
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
-"""The ends of a background response's first answer: its provider alone knows how it goes on."""
+"""The ends of a background response's first answer: only its provider knows the rest."""
 _STATUSES: Final = {"streaming": "in_progress", "interrupted": "incomplete"}
 _OWN_STATUSES: Final = {"failed": "failed", "cancelled": "cancelled", "stopped": "cancelled"}
 _LAST_EVENTS: Final = {"completed": "completed", "failed": "failed"}

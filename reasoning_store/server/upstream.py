@@ -1,4 +1,4 @@
-"""The provider before which the gateway stands: its addresses, its headers, its connections."""
+"""The provider of the gateway: its addresses, its headers, its connections."""
 
 from __future__ import annotations
 

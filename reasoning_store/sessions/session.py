@@ -209,8 +209,8 @@ class Session(SessionFacts):
     def get(self, position: int | str) -> Stored:
         """Return one message; of a reply that is being recorded, what has arrived so far.
 
-        A position is one of this branch. An id, here and wherever a position is, names its
-        message on whatever branch that is.
+        A position is one of this branch. An id names its message on any branch, here and in each
+        verb that takes a position.
         """
         return self._here().get(position)
 

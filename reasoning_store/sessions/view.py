@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions:
-    """The model that a request is for, and what goes with the conversation."""
+    """The model of a request, and its arguments apart from the conversation."""
 
     provider: str | None = None
     model: str | None = None

@@ -215,7 +215,7 @@ def is_raw(block: Block, *known_types: str) -> bool:
 
 
 def is_media(block: Block) -> bool:
-    """Whether a media block has its data or an address, and a kind that its type tells."""
+    """Whether a media block has its data or an address, and a kind that fits its type."""
     return (
         isinstance(block, MediaBlock)
         and block.ref is None

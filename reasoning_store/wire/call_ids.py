@@ -1,9 +1,8 @@
 """Ids for tool calls that come without one, or with one that another host refuses.
 
-A call needs an id to be answered, and some protocols send none. An id is a function of its
-seeds alone: the same response gets the same ids, whole or streamed, and a call and its response
-get the same new id. An id that was made here is left out where the call goes back to a protocol
-without ids.
+A call needs an id to be answered, and some protocols send none. An id is a function of its seeds
+alone: the same response gets the same ids, whole or streamed, and a call and its response get the
+same new id. An id that was made here is left out if the call is sent to a protocol without ids.
 """
 
 from __future__ import annotations

@@ -39,12 +39,12 @@ class ReadingRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnRules:
-    """Which reasoning goes back to a host, and where."""
+    """The reasoning that is sent back to a host, and its place."""
 
     returns_in: str | None = None
     """The place in which portable reasoning is sent back: a field, ``think_tags``, or nowhere."""
     returns_in_own_field: tuple[str, ...] = ()
-    """The fields that take back the reasoning that came in them; all other goes to
+    """The fields that take back the reasoning that came in them; all other is sent in
     ``returns_in``."""
     padded_tags: bool = False
     """Whether a tagged thought is sent with a line end on either side and one after it."""

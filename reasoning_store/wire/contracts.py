@@ -56,7 +56,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """How a family of models delimits its thoughts in plain text, wherever it is served."""
+    """How a family of models delimits its thoughts in plain text, on any host."""
 
     models: tuple[str, ...]
     apis: tuple[str, ...] = ()

@@ -181,7 +181,7 @@ def with_unknown_part(chunks: list[Chunk], wrong: Iterable[Any]) -> list[Chunk]:
 
 
 def optional_mapping(value: Any, name: str, wrong: list[Any]) -> Mapping[str, Any] | None:
-    """Return the object of a field, or None; any other value goes to ``wrong`` by its name."""
+    """Return the object of a field, or None; any other value is put into ``wrong`` by its name."""
     found = plain_value(value)
     if isinstance(found, Mapping):
         return found
@@ -191,7 +191,7 @@ def optional_mapping(value: Any, name: str, wrong: list[Any]) -> Mapping[str, An
 
 
 def json_or_wrong(value: Any, as_json: Callable[[Any], Any], wrong: list[Any]) -> Any:
-    """Return a value of an event as JSON; one that is too deep goes to ``wrong`` alone."""
+    """Return a value of an event as JSON; only one that is too deep is put into ``wrong``."""
     try:
         return as_json(value)
     except RecursionError:

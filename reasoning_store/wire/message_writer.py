@@ -33,7 +33,7 @@ class Outgoing(NamedTuple):
 
 
 class RequestFields(NamedTuple):
-    """The fields of a request that stand next to its messages."""
+    """The fields of a request other than its messages."""
 
     model: str | None
     system: Any
@@ -133,7 +133,7 @@ def join_thoughts(
 ) -> str:
     """Return the thoughts of a message as one string, separate ones with a blank line between.
 
-    A thought that arrived in one of the ``strings`` and was interrupted goes on as it came.
+    A thought that arrived in one of the ``strings`` and was interrupted continues as it came.
     """
     places = {id(block): place for place, block in enumerate(blocks)}
     out = [thoughts[0].thought]

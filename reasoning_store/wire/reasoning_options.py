@@ -2,8 +2,8 @@
 
 Hosts have the same few parameters in different places and words; the contract's
 ``ReasoningSwitches`` names them. Off is sent once: as the switch's word, else as the effort
-``none``. A turn goes on as it began: where its messages carry thoughts, thinking stays on, and
-where its first message with a call carries none, a host may refuse to have it on.
+``none``. A turn continues as it began: if its messages have thoughts, thinking stays on, and if its
+first message with a call has no thought, a host may refuse to have it on.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _possible(options: ReasoningOptions, switches: ReasoningSwitches) -> Reasoni
 def _in_turn(
     options: ReasoningOptions, switches: ReasoningSwitches, turn: OpenTurn
 ) -> ReasoningOptions:
-    """Return the options that are accepted in the middle of a turn, which goes on as it began."""
+    """Return the options that are accepted in the middle of a turn, which continues as it began."""
     always_on = switches.on_by_default
     # A host looks at the beginning of the turn; one that thinks unasked looks at each call.
     looks_at_calls = always_on and not switches.fixed_in_turn

@@ -1,9 +1,9 @@
 """The export of Open WebUI: a list of chats, each a tree of messages.
 
-A model's thoughts stand in the text, between ``<details type="reasoning">`` and ``</details>``,
-with a mark of quotation in front of each line; calls of tools stand there too, with what the tools
-answered. Newer versions also keep a reply as its items (``output``), which are read where they are.
-Answers of several models to one message are branches.
+A model's thoughts are in the text, between ``<details type="reasoning">`` and ``</details>``, with
+a mark of quotation in front of each line; calls of tools are there too, with their results. Newer
+versions also keep a reply as its items (``output``), which are read where they are. Answers of
+several models to one message are branches.
 
 The system prompt of a chat is not stored: it belongs to a request.
 """

@@ -29,7 +29,7 @@ def _machine() -> str:
 
 @contextmanager
 def unfinished_file(target: Path) -> Iterator[Path]:
-    """Give an empty file of mode 0600 that is to become ``target``; it goes at the end."""
+    """Give an empty file of mode 0600 that is to become ``target``; it is removed at the end."""
     prefix = f".{target.name}.{_machine()}-{os.getpid()}-"
     handle, name = tempfile.mkstemp(prefix=prefix, suffix=".new", dir=target.parent)
     try:

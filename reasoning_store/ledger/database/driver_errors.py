@@ -123,7 +123,7 @@ _BY_TEXT = {
 """The library's own words: the drivers give no name to what stops a backup."""
 _RETRIED = ("40001", "40P01")
 _LOST = ("", "080", "08P", "57P")
-"""How the codes begin that a server, or a pooler in its place, sends as it goes away; "": none."""
+"""The first characters of the codes that a server, or its pooler, sends when it ends; "": none."""
 # The patterns are compiled where an error is read, and not in every command.
 _REFUSED = (
     "authentication failed|does not exist|pg_hba.conf|no password supplied|not permitted to log in"

@@ -42,6 +42,6 @@ class Guard:
             )
 
     def close(self) -> bool:
-        """Refuse each use from now on; return False where there is nothing left to close."""
+        """Refuse each use from now on; return False if nothing is left to close."""
         was_open, self.is_open = self.is_open and self.is_own_process, False
         return was_open

@@ -152,7 +152,7 @@ def _of_several_hosts(url: str) -> str:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return the file of a database, wherever links lead; None: in memory, or on a server."""
+    """Return the file of a database, at the end of its links; None: in memory, or on a server."""
     name = url.database
     if url.drivername == DRIVER or not name or name == ":memory:":
         return None

@@ -248,7 +248,7 @@ class _Loop:
 def _clear_frames(error: BaseException | None) -> None:
     """Let go of the cursors in a traceback.
 
-    A cursor that goes later, with the traceback, in the thread that has it, resets a statement
+    A cursor that is freed later, with the traceback, in the thread that has it, resets a statement
     that this thread may be using again by then.
     """
     while error is not None:

@@ -225,9 +225,9 @@ def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
 
 
 def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
-    """Yield which compactions of a branch cannot stand so, and why; ``end`` is after it.
+    """Yield the compactions of a branch that are wrong, and why; ``end`` is after it.
 
-    First those that could not stand anywhere, since others may seem wrong next to them.
+    First those that would be wrong on any branch, since others may seem wrong next to them.
     """
     ranges = sorted(every, key=lambda one: (one.first, one.number))
     for one in ranges:

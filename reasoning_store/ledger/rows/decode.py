@@ -164,7 +164,7 @@ def thinking_block(
 def stored_rows(
     branch: int, pages: Iterable[Page], thoughts: Iterable[Sequence[Any]] | None
 ) -> list[StoredRow]:
-    """Return the messages of rows that stand in the order of their positions.
+    """Return the messages of rows that are in the order of their positions.
 
     ``thoughts`` are of all pages: position, ordinal, tokens, source_field, thought, data,
     is_hidden. None means that they were not asked for.
@@ -311,7 +311,7 @@ def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
 
 
 def _visible(stored: Sequence[Any], text: str | None) -> tuple[Block, ...]:
-    """Return the visible blocks; null stands where the text is that has its own column."""
+    """Return the visible blocks; null is in the place of the text that has its own column."""
     return tuple(
         [_text_block(text) if item is None else codec.block_from_json(item) for item in stored]
     )

@@ -296,7 +296,7 @@ def signals(connection: Connection, draft: DraftRow) -> tuple[str | None, int] |
 def not_counted(
     connection: Connection, key: int, branch: BranchRow, position: int
 ) -> NotFound | None:
-    """Return the error that a draft stands at a position, which has no count; None: none does."""
+    """Return the error of a draft at a position, which has no count; None without a draft there."""
     if position != branch.next_position:
         return None
     found = get(connection, key, branch.number, now=0)

@@ -75,7 +75,7 @@ def own_id(id: str) -> str:
 
 
 def repeat_of_id(id: str) -> str:
-    """Return the column of the idempotency key that an application's own id stands for."""
+    """Return the column of the idempotency key of an application's own id."""
     return keys.key_digest(f"id:{id}")
 
 
@@ -191,7 +191,7 @@ def _digested_columns(
 
 
 def _has_given(message: Message, data: str) -> bool:
-    """Whether an application's own JSON may stand in what is stored of a message."""
+    """Whether an application's own JSON may be in the stored columns of a message."""
     usage = message.usage
     return (
         message.metadata is not None
@@ -266,8 +266,8 @@ def _body(
 ) -> dict[str, Any]:
     """Return the columns of ``bodies``.
 
-    The first bare text stands in ``text`` and as null among the blocks; where it is all
-    that is visible, the blocks are left out.
+    The first bare text is in ``text`` and null among the blocks; if nothing else is visible, the
+    blocks are left out.
     """
     text: str | None = None
     blocks: list[Any] = []

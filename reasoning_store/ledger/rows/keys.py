@@ -1,8 +1,8 @@
-"""The numbers that stand for names, and the ids we make.
+"""The numbers of names, and the ids we make.
 
-One 63-bit key leads every table, so that each lookup is one index range and rows shard by
-that column. It is computed, not handed out: there are no sequences. The one who reads a row by
-such a number compares the name next to it; two names with one number are refused.
+One 63-bit key leads every table, so that each lookup is one index range and rows shard by that
+column. It is computed, not handed out: there are no sequences. A reader of a row by such a number
+compares the name next to it; two names with one number are refused.
 
 The hash is the first 8 bytes (big endian, top bit cleared) of BLAKE2b over the parts, each
 as UTF-8 after its length in 8 bytes, big endian. A frozen vector in the tests holds this: a

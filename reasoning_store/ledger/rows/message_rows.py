@@ -10,9 +10,9 @@ is a function because the server then keeps its plans: prepared statements break
 and planning takes twice as long as running. It adds totals in SQL, as ``totals.add_totals`` does;
 a test holds the two equal.
 
-Both return the first position. They return None if the branch does not exist, if ``after`` is
-not its last position, or if it has a live draft that this append does not end. A repeated
-idempotency key violates a unique index; ``messages.py`` then returns the rows that it stands for.
+Both return the first position. They return None if the branch does not exist, if ``after`` is not
+its last position, or if it has a live draft that this append does not end. A repeated idempotency
+key violates a unique index; ``messages.py`` then returns the rows of that key.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Running totals made anew after rows were changed, in every branch that shares them."""
+"""Running totals computed again after rows were changed, in every branch that shares them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def recompute_totals(
     lineages: Sequence[BranchRow],
     changed: Mapping[RowAddress, Own],
 ) -> None:
-    """Make the running totals anew from the first changed row on, in every branch that has them."""
+    """Compute the running totals again from the first changed row on, in each branch with it."""
     firsts: dict[int, int] = {}
     for branch, position in changed:
         firsts[branch] = min(firsts.get(branch, position), position)

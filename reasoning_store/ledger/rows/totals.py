@@ -1,8 +1,8 @@
 """How the state of a conversation grows: arithmetic on ``RunningTotals``, nothing else.
 
-A message on its own has a state with position 1. ``add_totals`` puts one state after another
-and is associative, so a batch can be summed before anyone knows where it will stand; the
-PostgreSQL append does the same sum in SQL. A recount is the same fold over stored rows.
+A message on its own has a state with position 1. ``add_totals`` puts one state after another and is
+associative, so a batch can be summed before its position is known; the PostgreSQL append does the
+same sum in SQL. A recount is the same fold over stored rows.
 
 Knows what a message counts, by kind of thinking; knows no SQL.
 """

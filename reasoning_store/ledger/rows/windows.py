@@ -4,11 +4,11 @@ A window has an end that its caller named and one that is sought. The other end 
 that messages carry: the widest window that fits is found by trying growing widths from the named
 end, so it costs reads by the width of the window and not by the length of the conversation.
 
-The sought end parts no call from its response, and no reasoning from its call where these
-are two messages of a model that follow one another. A window by count grows for that; a
-window by tokens has to fit, and shrinks. A call and its response are looked for in one turn
-and its neighbour, so that a response which no one asked for costs no more than that. The
-end that the caller named stays: pages stand side by side.
+The sought end parts no call from its response, and no reasoning from its call where these are two
+messages of a model that follow one another. A window by count grows for that; a window by tokens
+has to fit, and shrinks. A call and its response are looked for in one turn and its neighbour, so
+that a response which no one asked for costs no more than that. The end that the caller named stays:
+pages neither overlap nor leave a gap.
 
 Pure: knows sums, positions and ids; reading is the caller's.
 """
@@ -109,7 +109,7 @@ def _may_lead(row: Link) -> bool:
 def earlier(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
     """Return the last cut at or before this one that parts no pair.
 
-    A cut stands after the message of its number.
+    A cut is after the message of its number.
     """
     while parted := [early for early, late in pairs if early <= cut < late]:
         cut = min(parted) - 1

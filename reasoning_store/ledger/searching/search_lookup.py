@@ -31,7 +31,7 @@ from reasoning_store.ledger.tables import QUERY, bodies, search_entries, session
 TITLE, ANSWER, THINKING = KINDS = range(3)
 _e, _s, _b, _t = search_entries.c, sessions.c, bodies.c, thinking_blocks.c
 STEPS = 256
-"""Entries of one microsecond that stand in order."""
+"""Entries of one microsecond that are in order."""
 _FARTHEST = (1 << 54) - 1
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-2])")

@@ -17,7 +17,7 @@ _OUTSIDE = (
     ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
     ("input", "cacheRead", "cacheWrite"),
 )
-"""The counts of those who leave their cache out of the input: input, read, written."""
+"""The counts of providers that leave their cache out of the input: input, read, written."""
 _INSIDE = (
     ("prompt_tokens_details", "cache_write_tokens"),
     ("prompt_tokens_details", "cache_creation_input_tokens"),
@@ -25,7 +25,7 @@ _INSIDE = (
     ("input_tokens_details", "cache_write_tokens"),
     ("inputTokenDetails", "cacheWriteTokens"),
 )
-"""The fields of the cache write, of those who do not leave it out."""
+"""The fields of the cache write, of providers that do not leave it out."""
 
 
 def read(given: int | None, raw: Any) -> tuple[int | None, int | None]:

@@ -99,7 +99,7 @@ class CountsLine:
     thinking: list[int] = field(default_factory=list)
     exactness: Exactness = "exact"
     clearable: int = 0
-    """How much of ``visible`` goes where its tool results are cleared."""
+    """How much of ``visible`` is left out if its tool results are cleared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """A session of an import, written in one transaction.
 
-One that is absent is loaded; of one that is there, the same content is nothing and a longer
-one is appended. Anything else is a Conflict, and nothing is written.
+One that is absent is loaded; of one that is there, only new content is appended. Anything else is a
+Conflict, and nothing is written.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Transfer:
     ) -> Imported:
         """Load the lines of an export, or others of their form, a session a transaction.
 
-        A session that is absent is loaded; the same content is nothing, a longer one is appended,
+        A session that is absent is loaded; of one that is there, only new content is appended;
         anything else is a Conflict, or with ``on_conflict="skip"`` the session is left out.
         ``owner`` owns it, also if the lines name another owner. ``count`` counts where there are no
         counts in the session's encoding and where ``mask`` changed a message; ``mask_parts`` masks

@@ -1,9 +1,9 @@
 """Gemini's generateContent: contents and parts, and the signatures on function calls.
 
 From Gemini 3 on, in the turn that is going on, each step's first function call carries the
-signature that it came with, or one of the documented words that skip the check. A turn begins
-with a user's content that holds more than function responses. The Gemini API and Vertex
-refuse each other's signatures, which only a record can tell.
+signature that it came with, or one of the documented words that skip the check. A turn begins with
+a user's content that holds more than function responses. The Gemini API and Vertex refuse each
+other's signatures, which only a record can distinguish.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Writes Anthropic's Messages protocol.
 
-A thought goes back as the block it came in: text, signature and redacted data unchanged, between
+A thought is sent back as the block it came in: text, signature and redacted data unchanged, between
 the same neighbours. Blank text is refused, so it is left out. ``max_tokens`` is required: the
 contract's ``answer_tokens`` plus the budget of thinking, since the limit holds for both. If a host
 has the model in its address, the body names the protocol's version.

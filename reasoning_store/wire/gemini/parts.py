@@ -260,7 +260,7 @@ class Candidate:
 
 
 def _part_metadata(part: Part, signature: str | None) -> dict[str, Any] | None:
-    """Return the metadata that goes back with a part."""
+    """Return the metadata that is sent back with a part."""
     found = {
         name: as_json(part[name])
         for name in part

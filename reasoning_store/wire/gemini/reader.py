@@ -141,7 +141,7 @@ class GeminiReader(StreamAdapter):
         response_id: str | None,
         wrong: list[Any],
     ) -> list[Chunk]:
-        """Return a candidate's chunks; what of it could not be read goes to ``wrong``."""
+        """Return a candidate's chunks; its unreadable fields are put into ``wrong``."""
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, Mapping) else content
         given = field(candidate, "finishReason")

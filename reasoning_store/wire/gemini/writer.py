@@ -1,12 +1,11 @@
 """Writes Gemini's generateContent; Interactions are only read.
 
-A signature goes back on the part that it came on; two parts are never joined. A model that
-demands a signature on the first call of a step gets the contract's ``dummy_signature`` where
-there is no other. A call's result has the call's name and is an object: its value is under
-``result`` or ``error``. The model is in the address, and an argument of the SDK's call. The
-official SDK spells some names in the JSON its own way (``mime_type``) and writes bytes in the
-alphabet of URLs; where that would send other JSON than the body, ``sdk_arguments`` gives the
-body's own in ``extra_body``.
+A signature is sent on the part that it came on; two parts are never joined. A model that demands a
+signature on the first call of a step gets the contract's ``dummy_signature`` where there is no
+other. A call's result has the call's name and is an object: its value is under ``result`` or
+``error``. The model is in the address, and an argument of the SDK's call. The official SDK spells
+some names in the JSON its own way (``mime_type``) and writes bytes in the alphabet of URLs; where
+that would send other JSON than the body, ``sdk_arguments`` gives the body's own in ``extra_body``.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from reasoning_store.wire.openai_chat.snapshots import Snapshots
 from reasoning_store.wire.openai_chat.tool_calls import Calls
 
 Reader: TypeAlias = Callable[[str, Any, list[Chunk], list[Any]], None]
-"""Adds the chunks of one field's value; what does not have its form goes to the last list."""
+"""Adds the chunks of one field's value; a value of another form is put into the last list."""
 
 _SEALS: Final = {
     "encrypted_content": ("reasoning_content", "encrypted"),

@@ -1,16 +1,16 @@
 """One reply of a model as a message of Chat Completions: texts, calls and thoughts.
 
-A thought goes back to the field it came from where the host reads it there
-(``returns_in_own_field``), and else to ``returns_in``. There are four kinds of places:
+A thought is sent in the field it came from if the host reads it there (``returns_in_own_field``),
+and else in ``returns_in``. There are four kinds of places:
 
 * a plain string with the text; several thoughts are one string (``join_thoughts``);
 * an array of entries with the text, whole and in order (``reasoning_details``);
 * a part of the content, in its place among the texts;
 * between delimiters inside the text, in its place.
 
-The seal of a plain string has a field of its own (``sealed_by``). A sealed block that was not
-read from an array becomes an entry of the host's array. Opaque data on texts and calls goes
-back to where it was found.
+The seal of a plain string has a field of its own (``sealed_by``). A sealed block that was not read
+from an array becomes an entry of the host's array. Opaque data on texts and calls is sent in the
+place it came from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Writes OpenAI Chat Completions and its kin.
 
-A message is one object, except that tool results are a message each; ``reply`` writes a
-model's message. Hosts of this family agree on the frame and differ in details, which the
-contract has: where reasoning goes, how it is switched, whether an empty text is null.
+A message is one object, except that tool results are a message each; ``reply`` writes a model's
+message. Hosts of this family agree on the frame and differ in details, which the contract has: the
+field of reasoning, its switch, whether an empty text is null.
 """
 
 from __future__ import annotations

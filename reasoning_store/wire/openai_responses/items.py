@@ -406,7 +406,7 @@ class Item:
 
 
 def _string_or_nothing(value: Any, wrong: list[Any]) -> str:
-    """Return a string, or an empty one for None; anything else goes to ``wrong``."""
+    """Return a string, or an empty one for None; anything else is put into ``wrong``."""
     if isinstance(value, str):
         return value
     if value is not None:

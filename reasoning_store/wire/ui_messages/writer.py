@@ -1,10 +1,10 @@
 """Writes the model messages that hosts of the AI SDK send on.
 
-A host that normalises streams takes history in a form of its own and makes each provider's
-request of it. Thoughts, texts and calls are parts of a message; a provider's opaque data goes
-back in ``providerOptions`` under that provider's name, where the host's own adapter looks for a
-signature. A tool's result is in a message of the role ``tool``, its value marked as text, JSON
-or an error. There is no official Python SDK to call: its arguments are the body.
+A host that normalises streams takes history in a form of its own and makes each provider's request
+of it. Thoughts, texts and calls are parts of a message; a provider's opaque data is sent in
+``providerOptions`` under that provider's name, where the host's own adapter looks for a signature.
+A tool's result is in a message of the role ``tool``, its value marked as text, JSON or an error.
+There is no official Python SDK to call: its arguments are the body.
 """
 
 from __future__ import annotations
