@@ -53,7 +53,7 @@ def written(found: Mapping[str, Any]) -> str:
         f"Of the promises: {report.summary(promised)}.",
     ]
     if missed:
-        parts += ["### What is missed", report.markdown(missed)]
+        parts += ["### Missed promises", report.markdown(missed)]
     parts += ["### All figures", report.markdown(report.lines(found["rows"]))]
     return "\n\n".join(parts)
 

@@ -57,7 +57,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/coming-from/llama-index.md": "its chat store",
         "howto/coming-from/pydantic-ai.md": "its message history",
         "howto/import-a-history.md": "files of other programs, and whole folders",
-        "howto/import-formats.md": "what is read of each program",
+        "howto/import-formats.md": "the files and fields of each program",
     },
     "Keep it": {
         "howto/backup-and-erase.md": "also delete a user's data, export and import",

@@ -270,7 +270,7 @@ def test_a_wide_ratio_without_a_promise_is_marked_and_counts_for_nothing() -> No
 
     assert told == {"quiet": "", "wide": "noisy"}
     assert results.verdicts(row) == []
-    assert "### What is missed" not in page.written(found)
+    assert "### Missed promises" not in page.written(found)
 
 
 def test_a_class_of_time_is_met_up_to_half_as_much_again() -> None:
@@ -285,7 +285,7 @@ def test_a_missed_figure_is_red_in_the_table_and_on_the_page(tmp_path: Path) -> 
     found = {"machine": {**machine.described(memory_backed=True, postgres=None)}, "rows": [row]}
 
     assert "MISSED" in report.terminal(report.lines([row]))
-    assert "### What is missed" in page.written(found)
+    assert "### Missed promises" in page.written(found)
 
 
 def test_a_run_of_some_workloads_replaces_only_their_rows(tmp_path: Path) -> None:
