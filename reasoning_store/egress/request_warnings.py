@@ -20,9 +20,9 @@ from reasoning_store.egress.policy import is_demanded, is_rolling
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import (
     INADMISSIBLE,
+    LEFT_OUT_BY_SETTING,
     REASONS,
     SENT,
-    WITHHELD,
     RequestWarning,
     Rule,
     Verdict,
@@ -248,16 +248,16 @@ def _changed_prefix(
 ) -> str | None:
     """Return how the messages before reasoning that is sent differ from those it was made after.
 
-    Reasoning of finished turns that is withheld now was withheld before, too, under the same
+    Reasoning of finished turns that is left out now was left out before, too, under the same
     settings, unless the strip is rolling.
     """
     altered: str | None = None
-    withheld = withheld_in_turn = False
+    left_out = left_out_in_turn = False
     for one in selected:
         item, position = one.item, one.position
         message = item.message
         if item.marks.starts_turn:
-            withheld_in_turn = False
+            left_out_in_turn = False
         if altered is None and item.summary:
             altered = "an earlier message was compacted"
         elif altered is None and message.status == "erased":
@@ -265,12 +265,12 @@ def _changed_prefix(
         elif altered is None and is_cleared(message):
             altered = "an earlier tool result was cleared"
         for rule in one.rules:
-            if rule in WITHHELD:
-                withheld = withheld_in_turn = True
+            if rule in LEFT_OUT_BY_SETTING:
+                left_out = left_out_in_turn = True
             elif rule in SENT:
                 if altered is not None:
                     return altered
-                if withheld_in_turn or (withheld and (rolling or not position.in_open_turn)):
+                if left_out_in_turn or (left_out and (rolling or not position.in_open_turn)):
                     return "other reasoning before it is withheld"
                 if inputs_digest and item.inputs_digest and item.inputs_digest != inputs_digest:
                     return "system or tools have changed since it was made"

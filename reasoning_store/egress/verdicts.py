@@ -47,7 +47,7 @@ WarningCode: TypeAlias = Literal[
 ]
 
 SENT: frozenset[Rule] = frozenset({"kept", "required"})
-WITHHELD: frozenset[Rule] = frozenset({"strip", "include"})
+LEFT_OUT_BY_SETTING: frozenset[Rule] = frozenset({"strip", "include"})
 INADMISSIBLE: frozenset[Rule] = frozenset({"no_place", "origin", "unsigned"})
 
 REASONS: dict[Rule, str] = {

@@ -122,7 +122,7 @@ class Accumulator:
         return self._finish_reason
 
     @property
-    def has_content(self) -> bool:
+    def has_block_or_end(self) -> bool:
         """Whether a block, an end or an error came: more than the origin and the usage."""
         return bool(self._blocks or self._finish_reason or self._error is not None)
 

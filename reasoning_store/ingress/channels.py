@@ -158,7 +158,7 @@ class Channels:
     def _begin_block(self, *, ends_thought: bool = True) -> int:
         """Return the index of a block that begins; text that is held stays before it."""
         self._add_runs(self._text.release())
-        if self._text.withheld and self._reserved is None:
+        if self._text.held_back and self._reserved is None:
             self._reserved = self._blocks.next_index()
         if ends_thought:
             self._blocks.end_unnumbered()
@@ -190,7 +190,7 @@ class Channels:
             self._take_end(thought, text, chunk)
             return
         if not text and chunk.phase == "delta":
-            if not _has_content(metadata):
+            if not _makes_block(metadata):
                 return
             past = self._blocks.past_index(key)
             if thought is None and past is not None:
@@ -207,23 +207,23 @@ class Channels:
             return
         if source in self._mirrors:
             self._last_mirrored = thought
-        if text or _has_content(metadata):
+        if text or _makes_block(metadata):
             self._blocks.grow(thought, text, metadata)
 
     def _take_end(self, thought: OpenBlock | None, text: str, chunk: ReasoningChunk) -> None:
         metadata = chunk.metadata
-        has_content = _has_content(metadata)
+        makes_block = _makes_block(metadata)
         if thought is None:
-            if not text and not has_content:
+            if not text and not makes_block:
                 return
             thought = self._begin_thought(chunk.content_index, metadata)
         whole = ""
-        if text or has_content:
+        if text or makes_block:
             self._note_native(text, metadata)
             # The end repeats the whole text: only the part that the deltas lacked is new.
             before = "".join(thought.pieces)
             rest = text.removeprefix(before) if text.startswith(before) else ""
-            if rest or has_content:
+            if rest or makes_block:
                 self._blocks.grow(thought, rest, metadata)
             if not text.startswith(before):
                 whole = text
@@ -233,7 +233,7 @@ class Channels:
 
     def _note_native(self, text: str, metadata: Mapping[str, Any]) -> None:
         """Note a thought that the text may repeat; a blank field has no thought."""
-        if (text and not text.isspace()) or _has_content(metadata):
+        if (text and not text.isspace()) or _makes_block(metadata):
             self._add_runs(self._text.note_native())
 
     def _take_mirrored(self, source: str, chunk: ReasoningChunk) -> str | None:
@@ -245,7 +245,7 @@ class Channels:
         if mirrors.first is None and not text.strip():
             thought = self._blocks.find(chunk.content_index)
             has_begun = thought is not None and thought.metadata.get("sourceField") == source
-            if has_begun or _has_content(metadata):
+            if has_begun or _makes_block(metadata):
                 return mirrors.take_blank(source, chunk.content_index, text)
             if not text:
                 return ""
@@ -260,13 +260,13 @@ class Channels:
     def _let_wait(self, source: str, chunk: ReasoningChunk) -> None:
         """Let a piece wait that may be a copy, and take from a copy its seal."""
         key, thought = chunk.content_index, self._last_mirrored
-        has_content = _has_content(chunk.metadata)
-        if not chunk.text and not has_content:
+        makes_block = _makes_block(chunk.metadata)
+        if not chunk.text and not makes_block:
             return
         waiting = self._mirrors.add_waiting(
             source, key, chunk.text, chunk.metadata, whole=chunk.phase == "end"
         )
-        if thought is None or not has_content:
+        if thought is None or not makes_block:
             return
         if without_white_space(waiting.pieces) in without_white_space(thought.pieces):
             self._mirrors.drop_waiting(source, key)
@@ -282,7 +282,7 @@ class Channels:
         """Decide about the fields that wait: something other than reasoning comes."""
         for waiting, is_copy in self._mirrors.settle():
             if is_copy:
-                if self._last_mirrored is not None and _has_content(waiting.metadata):
+                if self._last_mirrored is not None and _makes_block(waiting.metadata):
                     self._move_seal(waiting, self._last_mirrored)
                 continue
             text = "".join(waiting.pieces)
@@ -373,6 +373,6 @@ class Channels:
         self._out.append(replace(chunk, content_index=self._begin_block()))
 
 
-def _has_content(metadata: Mapping[str, Any]) -> bool:
+def _makes_block(metadata: Mapping[str, Any]) -> bool:
     """Whether metadata alone makes a block real: EC-002."""
     return len(metadata) > 1 and any(metadata.get(name) for name in (*_SEALS, "providerMetadata"))

@@ -136,7 +136,7 @@ class StreamNormalizer:
         except Exception:  # no event, whatever it holds, raises into the application's stream
             chunks = [UnknownChunk(raw=raw)]
         shown = self._add_chunks(chunks)
-        if not self._has_content:
+        if not self._has_block_or_end:
             self._unread.add(raw)
         return shown
 
@@ -175,7 +175,9 @@ class StreamNormalizer:
         """
         if self._message is None:
             self.close(interrupted=interrupted)
-            self.is_unread = self._is_stream and self._unknown_count > 0 and not self._has_content
+            self.is_unread = (
+                self._is_stream and self._unknown_count > 0 and not self._has_block_or_end
+            )
             self._message = self._build(0, interrupted)
             self._others = tuple(
                 self._build(number, interrupted) for number in sorted(self._choices) if number
@@ -201,8 +203,8 @@ class StreamNormalizer:
         return self._message if self._message is not None else self._build(0, interrupted=True)
 
     @property
-    def _has_content(self) -> bool:
-        return any(choice.accumulator.has_content for choice in self._choices.values())
+    def _has_block_or_end(self) -> bool:
+        return any(choice.accumulator.has_block_or_end for choice in self._choices.values())
 
     def _add_chunks(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []

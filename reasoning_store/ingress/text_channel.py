@@ -8,7 +8,7 @@ Theory. Three stages, each with a bounded memory but for the last:
    delimiter comes first. An answer keeps the line ends before a block, so that its lines stay
    apart. At most ``LONGEST_RUN`` line ends are held; a longer run is text.
 3. A thought that may be a copy of a native one, or an answer after a stray delimiter, is
-   withheld until its block is closed.
+   held back until its block is closed.
 
 If another block of the message begins, the text that the first two stages hold is text
 (``release``), so nothing is moved past a block and every chunking gives the same result.
@@ -53,7 +53,7 @@ class TextChannel:
         "_merge",
         "_shown",
         "_stray_opens",
-        "withheld",
+        "held_back",
     )
 
     def __init__(
@@ -69,7 +69,7 @@ class TextChannel:
         self._merge = merge
         self._stray_opens = stray_opens
         self._has_native = False
-        self.withheld: list[str] = []
+        self.held_back: list[str] = []
         """The pieces of a thought that waits for the end of its block."""
         self._is_copy = False  # the open block began after a native thought
         self._is_blank = True  # the open block has nothing but white space
@@ -117,15 +117,15 @@ class TextChannel:
             return []
         out = self._read(self._filter.finish())
         self._add_line_ends(self._filter, out)
-        if self.withheld:
-            (repeats,) = find_copies([self.withheld], native)
+        if self.held_back:
+            (repeats,) = find_copies([self.held_back], native)
             if repeats:
                 self._leave_out()
             elif self._stray_opens and turn_ended:
                 self._counters.extracted_blocks -= not self._is_blank
-                self._give_withheld("visible", out)
+                self._give_held_back("visible", out)
             else:
-                self._give_withheld("thinking", out)
+                self._give_held_back("thinking", out)
         is_first = self._filter.leading
         self._filter.reset()
         if not is_first:
@@ -157,10 +157,10 @@ class TextChannel:
             self._is_copy = self._has_native and not self._merge
             self._is_blank = True
         elif run.phase == "end":
-            if self.withheld and self._is_copy:
+            if self.held_back and self._is_copy:
                 self._leave_out()
-            elif self.withheld:
-                self._give_withheld("thinking", out)
+            elif self.held_back:
+                self._give_held_back("thinking", out)
             out.append(run)
 
     def _after_line_ends(self, text: str) -> str:
@@ -188,7 +188,7 @@ class TextChannel:
             self._is_blank = False
             self._counters.extracted_blocks += 1
         if text and (self._is_copy or self._stray_opens):
-            self.withheld.append(text)
+            self.held_back.append(text)
         elif text:
             out.append(Run("thinking", text, 0))
 
@@ -202,8 +202,8 @@ class TextChannel:
 
     def _leave_out(self) -> None:
         self._counters.suppressed_duplicates += 1
-        self.withheld.clear()
+        self.held_back.clear()
 
-    def _give_withheld(self, kind: Kind, out: list[Run]) -> None:
-        out.append(Run(kind, "".join(self.withheld), 0))
-        self.withheld.clear()
+    def _give_held_back(self, kind: Kind, out: list[Run]) -> None:
+        out.append(Run(kind, "".join(self.held_back), 0))
+        self.held_back.clear()

@@ -71,7 +71,7 @@ class Erasure:
         try:
             erased = self._erase(session_key, only, count, resolve)
         except NotFound:
-            if not self._database.owes_scrub():
+            if not self._database.needs_scrub():
                 raise
             erased = Erased()  # its rows went before, and the bytes were left
         return self._scrubbed(erased)
@@ -99,7 +99,7 @@ class Erasure:
             except NotFound:
                 continue  # erased by another meanwhile
         if only is None and before is None:
-            (profiles,) = self._write_owing(
+            (profiles,) = self._write_erasure(
                 lambda connection: (erasure_rows.remove_profiles(connection, owner),)
             )
             total = replace(total, profiles=profiles)
@@ -207,7 +207,7 @@ class Erasure:
         before: int | None = None,
     ) -> Erased:
         if only != "reasoning":
-            sessions, messages, thoughts = self._write_owing(
+            sessions, messages, thoughts = self._write_erasure(
                 partial(self._remove, key=key, before=before, only=only)
             )
             sessions = sessions if only is None else 0
@@ -242,22 +242,22 @@ class Erasure:
 
     def _apply(self, key: int, changes: list[Change]) -> Erased:
         now = self._clock.now()
-        _, messages, thoughts = self._write_owing(
+        _, messages, thoughts = self._write_erasure(
             lambda connection: erasure_rows.apply(connection, key, changes, now=now)
         )
         return Erased(messages=messages, thinking_blocks=thoughts)
 
-    def _write_owing(self, work: Callable[[Connection], tuple[int, ...]]) -> tuple[int, ...]:
+    def _write_erasure(self, work: Callable[[Connection], tuple[int, ...]]) -> tuple[int, ...]:
         """Erase, and note in the same transaction that the bytes are to leave the files."""
 
-        def owing(connection: Connection) -> tuple[int, ...]:
+        def erasing(connection: Connection) -> tuple[int, ...]:
             done = work(connection)
             if any(done):
                 search_rows.leave_no_words(connection)
-                self._database.owe_scrub(connection)
+                self._database.require_scrub(connection)
             return done
 
-        return self._database.write(owing)
+        return self._database.write(erasing)
 
     def _scrubbed(self, erased: Erased) -> Erased:
         return replace(erased, copies=self._database.scrub())

@@ -39,4 +39,4 @@ def open_ledger(
 def never_rewritten(ledger: Ledger) -> None:
     """Let erasing leave the file as it is: that takes long, and changes no row."""
     database: Any = ledger.database
-    database.owe_scrub = lambda connection: None
+    database.require_scrub = lambda connection: None

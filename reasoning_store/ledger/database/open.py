@@ -68,11 +68,11 @@ class Database(Protocol):
         """Run ``work``, which may rebuild tables, in one transaction."""
         ...
 
-    def owe_scrub(self, connection: Connection) -> None:
+    def require_scrub(self, connection: Connection) -> None:
         """Note in a transaction that erases that ``scrub`` is to follow."""
         ...
 
-    def owes_scrub(self) -> bool:
+    def needs_scrub(self) -> bool:
         """Whether an erasure took rows whose bytes are not known to be gone."""
         ...
 
@@ -300,7 +300,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
             if path is not None:
                 migrate.keep_copy(path, database)
             database.change_schema(migrate.upgrade)
-        if database.owes_scrub():
+        if database.needs_scrub():
             database.scrub(wait=False)  # an erasure that was interrupted: who opens it finishes it
     except BaseException:
         database.close()

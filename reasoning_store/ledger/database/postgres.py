@@ -248,10 +248,10 @@ class PostgresDatabase:
         self._doubted = time.monotonic()
         return False
 
-    def owe_scrub(self, connection: Connection) -> None:
+    def require_scrub(self, connection: Connection) -> None:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
 
-    def owes_scrub(self) -> bool:
+    def needs_scrub(self) -> bool:
         return False
 
     def unerased(self) -> tuple[str, ...]:

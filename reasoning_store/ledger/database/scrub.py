@@ -1,4 +1,4 @@
-"""Bytes of erased rows, owed to the application until they have left the file and its log.
+"""Bytes of erased rows, followed until they have left the file and its log.
 
 An erasure is two steps: one transaction takes the rows, and then the file is rewritten and its
 log emptied, which a kill, a full disk or a reader elsewhere can prevent. So the transaction
@@ -19,7 +19,7 @@ def _version(raw: Any) -> int:
     return int(version)
 
 
-def is_owed(raw: Any) -> bool:
+def is_needed(raw: Any) -> bool:
     """Whether an erasure is not finished, in this file or in the one that it is a copy of."""
     return _version(raw) % 2 == 1
 
@@ -30,13 +30,13 @@ def note_rewrite(raw: Any) -> None:
 
 
 def files_of(path: str) -> tuple[str, ...]:
-    """Return the files of a database that hold what was erased as long as it is owed."""
+    """Return the files of a database that hold what was erased until it is rewritten."""
     log = f"{path}-wal"
     return (path, log) if os.path.exists(log) else (path,)
 
 
 def rewrite(raw: Any) -> bool:
-    """Rewrite the file and empty its log; return whether nothing is owed any more.
+    """Rewrite the file and empty its log; return whether what was erased is gone.
 
     Outside of a transaction. The log is emptied first, too: as long as a reader elsewhere
     prevents that, rewriting the file would only make the log longer.

@@ -109,20 +109,20 @@ class SqliteDatabase:
         with self._guard:
             return self._writer.run(changed)
 
-    def owe_scrub(self, connection: Connection) -> None:
+    def require_scrub(self, connection: Connection) -> None:
         """Note in a transaction that erases that ``scrub`` is to follow."""
         if self.path is not None:
             scrub.note_rewrite(driver(connection))
 
-    def owes_scrub(self) -> bool:
+    def needs_scrub(self) -> bool:
         """Whether an erasure took rows whose bytes are not known to be gone."""
         return self.path is not None and self.read(
-            lambda connection: scrub.is_owed(driver(connection)), single=True
+            lambda connection: scrub.is_needed(driver(connection)), single=True
         )
 
     def unerased(self) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""
-        return scrub.files_of(self.path) if self.path is not None and self.owes_scrub() else ()
+        return scrub.files_of(self.path) if self.path is not None and self.needs_scrub() else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Remove erased text from the file and its WAL; return the files that may still hold it.
@@ -135,20 +135,20 @@ class SqliteDatabase:
 
         def scrubbed(connection: Connection) -> tuple[str, ...]:
             raw = driver(connection)
-            if not scrub.is_owed(raw):
+            if not scrub.is_needed(raw):
                 return ()
             patience = min(self._connections.busy_ms, _SCRUB_MS) if wait else 0
             raw.execute(f"PRAGMA busy_timeout={patience}")
             try:
-                is_paid = scrub.rewrite(raw)
+                is_rewritten = scrub.rewrite(raw)
             except self._connections.module.OperationalError:
                 # No room, a disk that refuses, or another process that is writing.
-                is_paid = False
+                is_rewritten = False
                 if raw.in_transaction:
                     raw.rollback()
             finally:
                 raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
-            return () if is_paid else scrub.files_of(path)
+            return () if is_rewritten else scrub.files_of(path)
 
         with self._guard:
             left = self._writer.run(scrubbed)

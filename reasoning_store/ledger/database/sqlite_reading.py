@@ -96,15 +96,15 @@ class SqliteReading:
         self._guard.check_writable()
         raise AssertionError
 
-    def owe_scrub(self, connection: Connection) -> None:
+    def require_scrub(self, connection: Connection) -> None:
         self._guard.check_writable()
         raise AssertionError
 
-    def owes_scrub(self) -> bool:
-        return self.read(lambda connection: scrub.is_owed(driver(connection)))
+    def needs_scrub(self) -> bool:
+        return self.read(lambda connection: scrub.is_needed(driver(connection)))
 
     def unerased(self) -> tuple[str, ...]:
-        return scrub.files_of(self.path) if self.owes_scrub() else ()
+        return scrub.files_of(self.path) if self.needs_scrub() else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""
