@@ -92,7 +92,7 @@ class AsyncRecording(RecordedReply):
     async def feed(self, event: Any) -> list[Chunk]:
         """Read one event, and return its chunks. See ``Recording.feed``."""
         reply = self._fed()
-        if reply.is_empty:
+        if not reply.has_arrived:
             check_first(event)
         chunks = reply.feed(event)
         reply.wait()
@@ -132,7 +132,7 @@ class AsyncRecording(RecordedReply):
             else:
                 async with aclosing(_events(self._stream)) as events:
                     while (event := await self._next_event(events, reply)) is not _END:
-                        if reply.is_empty:
+                        if not reply.has_arrived:
                             check_first(event)
                         for chunk in reply.feed(event):
                             yield chunk

@@ -366,7 +366,7 @@ class Branches:
         """
         now = self._clock.time(created_at)
         shared = check_number("at", at) - 1
-        self._drafts.end_at(session_key, branch, shared, resolve)
+        self._drafts.end_draft_at(session_key, branch, shared, resolve)
 
         def work(connection: Connection) -> int:
             number = fork(connection, session_key, branch, at, created_at=now)

@@ -157,7 +157,7 @@ class Drafts:
                 )
         return draft_rows.get(connection, key, draft.branch, now=now)
 
-    def write_parts(self, growths: Sequence[NewParts], *, last: bool = False) -> list[bool]:
+    def write_parts(self, new: Sequence[NewParts], *, last: bool = False) -> list[bool]:
         """Write what has arrived of several drafts since, in one step, and renew their leases.
 
         Parts are JSON that only their writer understands, numbered 1, 2, 3 ...; those that are
@@ -167,7 +167,9 @@ class Drafts:
         """
         until = None if last else draft_rows.lease_end(self._clock.now())
         return self._database.write(
-            lambda connection: [draft_rows.grow(connection, one, until=until) for one in growths],
+            lambda connection: [
+                draft_rows.write_parts(connection, one, until=until) for one in new
+            ],
             again_when_lost=True,
         )
 
@@ -206,17 +208,17 @@ class Drafts:
         if position is not None:
             return new_rows(draft.branch, position, encoded)
         try:
-            return self._database.read(lambda connection: _what_became(connection, draft, encoded))
+            return self._database.read(lambda connection: _rows_of_end(connection, draft, encoded))
         except Conflict as conflict:
-            became = conflict.stored[0] if conflict.stored else None
-            if others and became is not None and became.id == draft.id:
+            ended = conflict.stored[0] if conflict.stored else None
+            if others and ended is not None and ended.id == draft.id:
                 # The one who ended it knew of the first one only.
                 self._messages.write_alternatives(
-                    draft.session_key, draft.branch, became.position, others, now=self._clock.now()
+                    draft.session_key, draft.branch, ended.position, others, now=self._clock.now()
                 )
             raise
 
-    def end_at(
+    def end_draft_at(
         self,
         session_key: int,
         branch: int,
@@ -256,8 +258,8 @@ class Drafts:
             single=True,
         )
 
-    def became(self, session_key: int, branch: int, id: str, position: int) -> StoredRow | None:
-        """Return the message that a draft has become, if it is there."""
+    def ended_as(self, session_key: int, branch: int, id: str, position: int) -> StoredRow | None:
+        """Return the message that a draft ended as, if it is there."""
         rows = self._database.read(
             lambda connection: history.from_position(
                 connection, session_key, branch, position, count=1
@@ -314,7 +316,7 @@ class Drafts:
         )
 
 
-def _what_became(
+def _rows_of_end(
     connection: Connection, draft: DraftRow, encoded: Sequence[EncodedMessage]
 ) -> list[StoredRow]:
     """Return what an earlier try of this end wrote; raise what another did instead."""

@@ -122,7 +122,7 @@ class Erasure:
         interrupted for this, recorded or not: ``resolve`` is that of ``append``.
         """
         _check(only, "reasoning")
-        self._drafts.end_at(session_key, branch, position, resolve, at_once=True)
+        self._drafts.end_draft_at(session_key, branch, position, resolve, at_once=True)
         if only is None:
             changes = self._database.read(
                 lambda connection: erasure_rows.to_empty(connection, session_key, branch, position)

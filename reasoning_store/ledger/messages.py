@@ -274,7 +274,7 @@ class Messages:
                 hint="append through a session, which ends it as interrupted",
             )
         taken = self._database.write(
-            lambda connection: draft_rows.take_away(connection, draft), again_when_lost=True
+            lambda connection: draft_rows.take_over(connection, draft), again_when_lost=True
         )
         if taken is None:
             return None

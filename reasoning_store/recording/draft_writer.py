@@ -68,17 +68,17 @@ class DraftWriter:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         """Held from ``new_parts`` until they are known to be written; no masker runs meanwhile."""
-        self._finishing = threading.RLock()
+        self._storing = threading.RLock()
         """Held while a reply that was left is stored."""
         self._replies: set[weakref.ref[ReplyRecorder]] = set()
-        self._left: SimpleQueue[ReplyRecorder] = SimpleQueue()
+        self._abandoned: SimpleQueue[ReplyRecorder] = SimpleQueue()
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         _writers.add(self)
 
     def add(self, reply: ReplyRecorder) -> None:
-        """Write the draft of a reply until it is discarded or forgotten."""
+        """Write the draft of a reply until it is removed or forgotten."""
         with self._lock:
             self._replies.add(weakref.ref(reply))
             if self._thread is None:
@@ -90,7 +90,7 @@ class DraftWriter:
                     thread.start()
                     self._thread = thread
 
-    def discard(self, reply: ReplyRecorder) -> None:
+    def remove(self, reply: ReplyRecorder) -> None:
         with self._lock:
             self._replies.discard(weakref.ref(reply))
         if not self._replies:
@@ -100,26 +100,26 @@ class DraftWriter:
         """Write soon: a reply has received much, or the last one has ended."""
         self._wake.put(None)
 
-    def leave_later(self, reply: ReplyRecorder) -> None:
+    def abandon_later(self, reply: ReplyRecorder) -> None:
         """Store a reply that was left, soon and in another call. Takes no lock."""
-        self._left.put(reply)
+        self._abandoned.put(reply)
         self._wake.put(None)
 
-    def finish_left(self) -> None:
+    def store_abandoned(self) -> None:
         """Store the replies that were left."""
         if os.getpid() != self._process:
             return
-        with self._finishing:
+        with self._storing:
             while True:
                 try:
-                    reply = self._left.get_nowait()
+                    reply = self._abandoned.get_nowait()
                 except Empty:
                     return
-                reply.end_left()
+                reply.end_abandoned()
 
     def write_branch(self, session_key: int, branch: int) -> None:
         """Write now what has arrived on a branch: another message follows there."""
-        self.finish_left()
+        self.store_abandoned()
         self._write(reply for reply in self._alive() if reply.place == (session_key, branch))
 
     def write_all(self) -> None:
@@ -127,7 +127,7 @@ class DraftWriter:
 
         A reply that is still read reads as interrupted elsewhere, and its loop raises at its end.
         """
-        self.finish_left()
+        self.store_abandoned()
         self._write(self._alive(), last=True)
 
     def parts_after(self, draft: str, written: int) -> Sequence[str]:
@@ -152,7 +152,7 @@ class DraftWriter:
         while True:
             woken = self._sleep(due)
             due = time.monotonic() + self._tick
-            self.finish_left()
+            self.store_abandoned()
             with self._lock:
                 self._replies = {one for one in self._replies if one() is not None}
                 if self._thread is not threading.current_thread():
@@ -200,7 +200,9 @@ class DraftWriter:
 
     def _stopped_with(self, draft: DraftRow) -> str | None:
         """Return why a draft was to stop that another append has ended since."""
-        row = self._ledger.drafts.became(draft.session_key, draft.branch, draft.id, draft.position)
+        row = self._ledger.drafts.ended_as(
+            draft.session_key, draft.branch, draft.id, draft.position
+        )
         return None if row is None else stop_reason(row.message, row.annotations)
 
     def _write(self, replies: Iterable[ReplyRecorder], *, last: bool = False) -> None:

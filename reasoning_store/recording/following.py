@@ -148,7 +148,7 @@ class ReplyFollower:
     def _finish(self) -> list[Placed]:
         self.over = True
         key, branch = self._here.key, self._here.branch
-        row = self._drafts.became(key, branch, self._id or "", self._position)
+        row = self._drafts.ended_as(key, branch, self._id or "", self._position)
         return [] if row is None else [*self._chunks.rest(row.message)]
 
 

@@ -105,7 +105,7 @@ class Recording(RecordedReply):
             if not self._reply.over:
                 self._leave(error)
         if not isinstance(error, GeneratorExit):
-            self._reply.finish_left()
+            self._reply.store_abandoned()
             self._reply.report(error)
 
     def __iter__(self) -> Iterator[Chunk]:
@@ -121,7 +121,7 @@ class Recording(RecordedReply):
         Call it under ``with``. Without ``finish`` the reply is stored as interrupted.
         """
         self._check_fed()
-        if self._reply.is_empty:
+        if not self._reply.has_arrived:
             check_first(event)
         chunks = self._reply.feed(event)
         self._reply.wait()
@@ -144,7 +144,7 @@ class Recording(RecordedReply):
                 yield from reply.feed_whole(self._stream)
             else:
                 for event in self._stream:
-                    if reply.is_empty:
+                    if not reply.has_arrived:
                         check_first(event)
                     yield from reply.feed(event)
                     if reply.is_stopped:
@@ -169,7 +169,7 @@ class Recording(RecordedReply):
         goes_on = error
         try:
             if isinstance(error, GeneratorExit):
-                self._reply.leave_later()
+                self._reply.abandon_later()
             else:
                 self._reply.store_partly(error)
         except Exception as failure:

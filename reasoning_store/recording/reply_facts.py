@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reasoning_store.sessions.view import ContextOptions, SessionView
 
 
-def has_content(message: Message) -> bool:
+def has_more_than_origin(message: Message) -> bool:
     """Whether anything but the origin has arrived."""
     return bool(
         message.blocks

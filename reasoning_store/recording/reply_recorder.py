@@ -32,7 +32,7 @@ from reasoning_store.recording.local_followers import LocalFollower, LocalFollow
 from reasoning_store.recording.reply_facts import (
     ReplyTimes,
     check_metadata,
-    has_content,
+    has_more_than_origin,
     origin_and_tags,
     sent_of,
 )
@@ -104,7 +104,9 @@ class ReplyRecorder:
         self._overtaken = False
         self._renewed = 0.0
         self._is_waiting = False
-        self._has_content = self._was_reported = self._is_interrupted = False
+        self.has_arrived = False
+        """An event was added; at the end, the message is more than its origin."""
+        self._was_reported = self._is_interrupted = False
         self._stop_reason: str | None = None
         self._followers = LocalFollowers(self._parts)
         self.on_stop: Callable[[], None] | None = None
@@ -120,7 +122,7 @@ class ReplyRecorder:
 
     @property
     def stored(self) -> Stored | None:
-        self.finish_left()
+        self.store_abandoned()
         return self._stored
 
     @property
@@ -128,7 +130,7 @@ class ReplyRecorder:
         """The message that was stored, or what has arrived of it."""
         if (stored := self.stored) is not None:
             return stored.message
-        return self._normalizer.snapshot() if self._has_content else None
+        return self._normalizer.snapshot() if self.has_arrived else None
 
     @property
     def described(self) -> str:
@@ -137,7 +139,7 @@ class ReplyRecorder:
         if self._stored is not None:
             return f"{self._stored.message.status} at {self._stored.position} {where}"
         state = "ended, not stored" if self.over else "not begun"
-        return f"{'streaming' if self._has_content and not self.over else state} {where}"
+        return f"{'streaming' if self.has_arrived and not self.over else state} {where}"
 
     # The loop's steps
 
@@ -176,10 +178,6 @@ class ReplyRecorder:
         """Add a whole response. Computes only."""
         return self._add(self._normalizer.feed_whole, body)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._has_content
-
     def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
         self._is_waiting = False
         with self._adding:
@@ -193,7 +191,7 @@ class ReplyRecorder:
             chunks = read(raw)
             if read == self._normalizer.feed:
                 self._times.note_chunks(chunks, time.monotonic())
-            self._has_content = True
+            self.has_arrived = True
             self._parts.add((*chunks, *self._normalizer.late))
         if self._parts.size >= PART_CHARACTERS:
             self._state.draft_writer.wake()
@@ -246,11 +244,11 @@ class ReplyRecorder:
             if error is not None and not isinstance(error, GeneratorExit):
                 self.report(error)
 
-    def leave_later(self) -> None:
+    def abandon_later(self) -> None:
         """Have what arrived stored by the draft writer, or by the next verb of the store."""
-        self._state.draft_writer.leave_later(self)
+        self._state.draft_writer.abandon_later(self)
 
-    def end_left(self) -> None:
+    def end_abandoned(self) -> None:
         """Store what arrived of a reply that was left before. Writes the store."""
         try:
             self._end(interrupted=True)
@@ -263,8 +261,8 @@ class ReplyRecorder:
                     stacklevel=2,
                 )
 
-    def finish_left(self) -> None:
-        self._state.draft_writer.finish_left()
+    def store_abandoned(self) -> None:
+        self._state.draft_writer.store_abandoned()
 
     def note_failure(self, failure: Exception, error: BaseException | None) -> None:
         """Note why a reply that was left could not be stored.
@@ -291,7 +289,7 @@ class ReplyRecorder:
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused. Writes the store."""
-        self.finish_left()
+        self.store_abandoned()
         if not self.over:
             raise InvalidCall(
                 "this reply is still being recorded",
@@ -339,16 +337,16 @@ class ReplyRecorder:
         self.over = True
         self._followers.end()  # who asks whether it is still recorded here has heard of the end
         self._draft = None
-        self._state.draft_writer.discard(self)
+        self._state.draft_writer.remove(self)
 
     def _finish(self, draft: DraftRow) -> Stored | None:
         normalizer = self._normalizer
         with self._adding:
-            message = normalizer.finish(self._is_interrupted) if self._has_content else None
+            message = normalizer.finish(self._is_interrupted) if self.has_arrived else None
         if message is not None and self._is_interrupted and not normalizer.others:
             # Some streams begin with an event that holds nothing.
-            self._has_content = has_content(message)
-        if message is None or not self._has_content:
+            self.has_arrived = has_more_than_origin(message)
+        if message is None or not self.has_arrived:
             self._ledger.drafts.drop(draft)
             self._here.fall_back(self._was_current)
             return None

@@ -248,7 +248,7 @@ class SessionBranch:
         here, (at,) = self.locate(position)
         if isinstance(position, str):
             # A live reply may end as no message: then another message has its position.
-            self.ledger.drafts.end_at(self.key, here.branch, at, resolve, at_once=True)
+            self.ledger.drafts.end_draft_at(self.key, here.branch, at, resolve, at_once=True)
             here, (at,) = here.locate(position)
         return erasure.erase_message(
             self.key, here.branch, at, only=only, count=count, resolve=resolve

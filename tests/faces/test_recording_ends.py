@@ -79,7 +79,7 @@ def left(store: rs.Store, chunks: Iterator[rs.Chunk]) -> None:
 
     def leave() -> None:
         chunks.close()
-        store._state.draft_writer.finish_left()
+        store._state.draft_writer.store_abandoned()
 
     with pytest.warns(RuntimeWarning, match="could not be stored: the store is closed"):
         leave()
@@ -432,7 +432,7 @@ def test_a_forked_child_does_not_wait_for_a_recording(url: str, what: str) -> No
         keeping = store._state.draft_writer
         (reply,) = keeping._alive()
         assert isinstance(reply, ReplyRecorder)
-        with reply._ending, keeping._lock, keeping._writing, keeping._finishing:
+        with reply._ending, keeping._lock, keeping._writing, keeping._storing:
             child = os.fork()
             if child == 0:
                 signal.alarm(30)

@@ -26,7 +26,7 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
-from reasoning_store.ledger import branches as lineages
+from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     Arrival,
@@ -139,7 +139,7 @@ _STOP = Statement(
     .returning(_d.branch)
 )
 _SIGNALS = Statement(select(_d.stop, _d.followed_until).where(*_THIS, _d.lease_until.is_not(None)))
-_TAKE_AWAY = Statement(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
+_TAKE_OVER = Statement(update(drafts).where(*_THIS).values(lease_until=None).returning(_d.branch))
 _UNDER_KEY = Statement(
     select(_d.branch).where(
         _d.session_key == bindparam("key"), _d.idempotency_key == bindparam("idempotency_key")
@@ -224,10 +224,10 @@ def _key_is_used(connection: Connection, key: int, idempotency_key: str | None) 
 
 def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow | None:
     """Return the draft of a branch with all of its parts, if there is one."""
-    lineages.check_branch(branch)
+    check_branch(branch)
     found = _GET.rows(connection, {"key": key, "of": branch})
     if not found:
-        raise lineages.no_branch(branch)
+        raise no_branch(branch)
     live, position, id_, header, sent, idempotency_key, created_at, lease, stop, count, _ = found[0]
     if live is None:
         return None
@@ -318,13 +318,13 @@ def _of(draft: DraftRow) -> dict[str, Any]:
     return {"key": draft.session_key, "of": draft.branch, "this": draft.id}
 
 
-def grow(connection: Connection, growth: NewParts, *, until: int | None) -> bool:
+def write_parts(connection: Connection, new: NewParts, *, until: int | None) -> bool:
     """Write what has arrived of a draft, and until when its recorder lives; None: it is gone.
 
     False where it is its recorder's no more. Parts that are there already were written by an
     earlier try.
     """
-    draft, first, parts = growth.draft, growth.first, growth.parts
+    draft, first, parts = new.draft, new.first, new.parts
     if not all(map(fits_text_column, parts)):
         raise InvalidCall("a part is JSON text that every engine keeps", hint="use codec.dumps")
     if not parts:
@@ -338,7 +338,7 @@ def grow(connection: Connection, growth: NewParts, *, until: int | None) -> bool
         if not first <= counted[0] <= last:
             raise InvalidCall(f"part {first} does not follow part {counted[0]}")
         there = counted[0] + 1 - first
-        return grow(connection, NewParts(draft, counted[0] + 1, parts[there:]), until=until)
+        return write_parts(connection, NewParts(draft, counted[0] + 1, parts[there:]), until=until)
     place = {"session_key": draft.session_key, "branch": draft.branch}
     _INSERT_PARTS.many(
         connection,
@@ -347,9 +347,9 @@ def grow(connection: Connection, growth: NewParts, *, until: int | None) -> bool
     return True
 
 
-def take_away(connection: Connection, draft: DraftRow) -> DraftRow | None:
+def take_over(connection: Connection, draft: DraftRow) -> DraftRow | None:
     """Close a draft to its recorder and return it as it then is; None where it has ended."""
-    if _TAKE_AWAY.row(connection, _of(draft)) is None:
+    if _TAKE_OVER.row(connection, _of(draft)) is None:
         return None
     found = get(connection, draft.session_key, draft.branch, now=draft.created_at)
     if found is None or found.id != draft.id:
