@@ -83,11 +83,11 @@ class ReplyFollower:
         return f"{self._here.key:x}.{self._id}.{place.characters}.{place.marks}"
 
     def _begin(self) -> list[Placed]:
-        reply = self._here.state.draft_writer.find(self._here.key, self._here.branch)
+        reply = self._here.state.draft_writer.find(self._here.key, self._here.number)
         heard: deque[Entry | None] = deque()
         self._heard = heard  # before it is passed anything
         recorded = None if reply is None else reply.add_follower(self)
-        arrival = self._drafts.arrived(self._here.key, self._here.branch)
+        arrival = self._drafts.arrived(self._here.key, self._here.number)
         if arrival is None or not arrival.is_live:
             self.over = True
             return []
@@ -119,12 +119,12 @@ class ReplyFollower:
         return found
 
     def _is_abandoned(self) -> bool:
-        reply = self._here.state.draft_writer.find(self._here.key, self._here.branch)
+        reply = self._here.state.draft_writer.find(self._here.key, self._here.number)
         draft = None if reply is None else reply.draft
         return draft is None or draft.id != self._id
 
     def _read_more(self) -> list[Placed]:
-        arrival = self._drafts.arrived(self._here.key, self._here.branch, after=self._parts)
+        arrival = self._drafts.arrived(self._here.key, self._here.number, after=self._parts)
         if arrival is None or arrival.id != self._id:
             return self._finish()
         if arrival.is_live:
@@ -143,11 +143,11 @@ class ReplyFollower:
     def _keep_followed(self, arrival: Arrival) -> None:
         # A store that only reads follows too: the parts then come once a second.
         with suppress(ReasoningStoreError):
-            self._drafts.follow(self._here.key, self._here.branch, arrival)
+            self._drafts.follow(self._here.key, self._here.number, arrival)
 
     def _finish(self) -> list[Placed]:
         self.over = True
-        key, branch = self._here.key, self._here.branch
+        key, branch = self._here.key, self._here.number
         row = self._drafts.ended_as(key, branch, self._id or "", self._position)
         return [] if row is None else [*self._chunks.rest(row.message)]
 

@@ -4,8 +4,8 @@ A draft is begun before the first event is read. Each step either only computes 
 so that a loop and an asynchronous loop can drive the same steps.
 
 States: *begun* with a draft; *overtaken* if another append ended the draft; *stopped* by another;
-*left* if the loop ended early; *over* if it takes no more events; *stored* with its message. One
-that is over and not stored had no content, a conflict or a failure (see ``save``).
+*abandoned* if the loop ended early; *over* if it takes no more events; *stored* with its message.
+One that is over and not stored had no content, a conflict or a failure (see ``save``).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ReplyRecorder:
         self._row = branch.row
         self._here = branch
         self._was_current: int | None = None
-        self._branch = branch.branch
+        self._branch = branch.number
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
         self._sent = sent_of(self._origin, request)

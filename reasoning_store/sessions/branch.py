@@ -52,12 +52,12 @@ class SessionBranch:
         self.ledger = state.ledger
         self.row = row
         self.key = row.key
-        self.branch = branch
+        self.number = branch
 
     @property
     def view(self) -> SessionView:
         """This branch as its next request reads it."""
-        return SessionView(self.state, self.row, self.branch)
+        return SessionView(self.state, self.row, self.number)
 
     def locate(self, *at: int | str | None) -> tuple[SessionBranch, list[Any]]:
         """Return a branch that has the messages of these ids, and the position of each.
@@ -67,7 +67,7 @@ class SessionBranch:
         ids = [one for one in at if isinstance(one, str)]
         if not ids:
             return self, list(at)
-        branch, positions = self.ledger.history.locate(self.key, self.branch, ids)
+        branch, positions = self.ledger.history.locate(self.key, self.number, ids)
         found = dict(zip(ids, positions, strict=True))
         here = SessionBranch(self.state, self.row, branch)
         return here, [found[one] if isinstance(one, str) else one for one in at]
@@ -102,17 +102,17 @@ class SessionBranch:
                 for one, time in zip(entries, times, strict=True)
             ]
             created_at = None
-        self.state.draft_writer.write_branch(self.key, self.branch)
+        self.state.draft_writer.write_branch(self.key, self.number)
         here, (last,) = self.locate(after)
-        if here.branch != self.branch:
+        if here.number != self.number:
             raise Conflict(
-                f"the message to append after is on branch {here.branch}",
-                hint=f"session.branch({here.branch}).append(...) continues there",
+                f"the message to append after is on branch {here.number}",
+                hint=f"session.branch({here.number}).append(...) continues there",
             )
         try:
             rows = self.ledger.messages.append(
                 self.key,
-                self.branch,
+                self.number,
                 entries,
                 after=last,
                 idempotency_key=idempotency_key,
@@ -127,7 +127,7 @@ class SessionBranch:
 
     def head(self) -> int:
         """Return the position of the last message."""
-        return self.ledger.branches.head(self.key, self.branch).position
+        return self.ledger.branches.head(self.key, self.number).position
 
     def history(
         self,
@@ -139,9 +139,9 @@ class SessionBranch:
     ) -> list[Stored]:
         here, (first, last) = self.locate(after, before)
         moment = here.ledger.history.moment(
-            here.key, here.branch, limit=limit, tokens=tokens, before=last, after=first
+            here.key, here.number, limit=limit, tokens=tokens, before=last, after=first
         )
-        return stored_history(moment, here.branch, with_draft=before is None, after=first)
+        return stored_history(moment, here.number, with_draft=before is None, after=first)
 
     def get(self, position: int | str) -> Stored:
         if isinstance(position, str):
@@ -150,14 +150,14 @@ class SessionBranch:
             if found.id != position:  # a reply that has ended meanwhile, of which nothing came
                 raise no_message(position)
             return found
-        moment = self.ledger.history.moment_at(self.key, self.branch, position)
-        others = versions(moment, self.branch).get(position, ())
+        moment = self.ledger.history.moment_at(self.key, self.number, position)
+        others = versions(moment, self.number).get(position, ())
         if (
             moment.draft is not None
             and (arriving := draft_so_far(moment.draft, others)) is not None
         ):
             return arriving
-        rows = moment.rows or [self.ledger.history.get(self.key, self.branch, position)]
+        rows = moment.rows or [self.ledger.history.get(self.key, self.number, position)]
         return Stored(rows[0], others)
 
     def edit(self, position: int | str, message: Message) -> Stored:
@@ -172,13 +172,13 @@ class SessionBranch:
                 hint="edit takes a message of that role"
                 + (f"; regenerate({at}) asks for another reply" * (role == "assistant")),
             )
-        return Stored(self.ledger.messages.edit(self.key, here.branch, at, entry))
+        return Stored(self.ledger.messages.edit(self.key, here.number, at, entry))
 
     def fork(self, at: int | str) -> int:
         """Make a new branch that shares the messages before ``at``."""
         here, (position,) = self.locate(at)
         resolve = self.state.resolve
-        return self.ledger.branches.fork(self.key, here.branch, position, resolve=resolve)
+        return self.ledger.branches.fork(self.key, here.number, position, resolve=resolve)
 
     def fork_before_reply(self, position: int | str) -> int:
         """Make a branch that ends before a reply, and becomes current with its first message."""
@@ -188,7 +188,7 @@ class SessionBranch:
                 f"the message at {at} is not a model's reply",
                 hint="edit(position, message) replaces a user's message",
             )
-        branch = self.ledger.branches.fork(self.key, here.branch, at)
+        branch = self.ledger.branches.fork(self.key, here.number, at)
         self._pending.add(branch)
         return branch
 
@@ -196,7 +196,7 @@ class SessionBranch:
         """Make a new current branch that ends before a message; return it and what it lacks."""
         check_position("at", at)
         here, (position,) = self.locate(at)
-        branch, rows = self.ledger.messages.drop_tail(self.key, here.branch, position)
+        branch, rows = self.ledger.messages.drop_tail(self.key, here.number, position)
         return branch, [Stored(row) for row in rows]
 
     def branches(self) -> list[Branch]:
@@ -206,10 +206,10 @@ class SessionBranch:
 
     def fork_before_turn(self) -> int:
         """Make a new current branch that ends before the last turn."""
-        start = self.ledger.branches.head(self.key, self.branch).turn_start
+        start = self.ledger.branches.head(self.key, self.number).turn_start
         if start is None:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
-        return self.ledger.branches.fork(self.key, self.branch, start, current=True)
+        return self.ledger.branches.fork(self.key, self.number, start, current=True)
 
     def follow(self, after: str | None) -> Following:
         """Follow the reply that is arriving."""
@@ -222,7 +222,7 @@ class SessionBranch:
         if not isinstance(reason, str) or not 0 < len(reason) <= MOST_REASON:
             raise InvalidCall("reason: must be a short text", hint=f"1 to {MOST_REASON} characters")
         text = self._masked(check_text("reason", reason))
-        was_live = self.ledger.drafts.stop(self.key, self.branch, text)
+        was_live = self.ledger.drafts.stop(self.key, self.number, text)
         self.state.draft_writer.wake()  # it may be recorded here
         return was_live
 
@@ -230,7 +230,7 @@ class SessionBranch:
         """Merge into the annotations of a message."""
         check_position("position", position)
         wanted = self._masked(check_mapping("annotations", changes))
-        return self.ledger.annotations.merge(self.key, self.branch, position, wanted)
+        return self.ledger.annotations.merge(self.key, self.number, position, wanted)
 
     def _masked(self, value: Any) -> Any:
         """Return a JSON value of the application without its secrets."""
@@ -248,27 +248,27 @@ class SessionBranch:
         here, (at,) = self.locate(position)
         if isinstance(position, str):
             # A live reply may end as no message: then another message has its position.
-            self.ledger.drafts.end_draft_at(self.key, here.branch, at, resolve, at_once=True)
+            self.ledger.drafts.end_draft_at(self.key, here.number, at, resolve, at_once=True)
             here, (at,) = here.locate(position)
         return erasure.erase_message(
-            self.key, here.branch, at, only=only, count=count, resolve=resolve
+            self.key, here.number, at, only=only, count=count, resolve=resolve
         )
 
     def become_current(self) -> int | None:
         """Make a branch that was made for another reply current; return the one that was."""
-        if self.branch not in self._pending:
+        if self.number not in self._pending:
             return None
         was = self.session().current_branch
-        self.ledger.branches.activate(self.key, self.branch)
-        self._pending.discard(self.branch)
+        self.ledger.branches.activate(self.key, self.number)
+        self._pending.discard(self.number)
         return was
 
     def fall_back(self, was: int | None) -> None:
         """Make the earlier branch current again: no reply has arrived on this one."""
         if was is None:
             return
-        self._pending.add(self.branch)
-        if self.session().current_branch == self.branch:
+        self._pending.add(self.number)
+        if self.session().current_branch == self.number:
             self.ledger.branches.activate(self.key, was)
 
     def session(self) -> SessionRow:

@@ -57,7 +57,7 @@ class SessionCompaction:
     def __init__(self, view: SessionView) -> None:
         self._view = view
         self._ledger = view.state.ledger
-        self._of = (view.key, view.branch)
+        self._of = (view.key, view.branch_number)
 
     def plan(self, options: ContextOptions, limits: Limits, *, clear: bool) -> Plan:
         """Return whether the next request should get shorter, and how. Changes nothing."""
@@ -72,11 +72,11 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        now = view.views.request_snapshot(view.row, view.branch, with_last=options.names == UNNAMED)
+        now = view.request_snapshot(with_last=options.names == UNNAMED)
         policy = session_settings.policy(view.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
-            view.views,
+            view.ledger_views,
             self._of,
             totals=now.totals,
             to=resolve_target(options.names, lambda: now.last_request),
@@ -94,13 +94,13 @@ class SessionCompaction:
     def _with_basis(self, plan: Plan) -> Plan:
         summary = clearing = None
         if plan.to_summarize is not None:
-            summary = self._view.views.basis(
+            summary = self._view.ledger_views.basis(
                 *self._of, plan.to_summarize.first, plan.to_summarize.last
             )
             plan = replace(plan, to_summarize=self._with_messages(plan.to_summarize))
         if plan.to_clear is not None:
-            clearing = self._view.views.clearing_basis(*self._of, plan.to_clear.last)
-        return replace(plan, branch=self._view.branch, basis=PlanBasis(summary, clearing))
+            clearing = self._view.ledger_views.clearing_basis(*self._of, plan.to_clear.last)
+        return replace(plan, branch=self._view.branch_number, basis=PlanBasis(summary, clearing))
 
     def _with_messages(self, at: Range) -> Range:
         """Return a range with its messages in the view: an earlier summary in its place."""
@@ -112,7 +112,7 @@ class SessionCompaction:
         """Return the tokens of the request after the last compaction in force."""
         if not totals.in_force.numbers:
             return None
-        rows = self._view.views.compactions(*self._of)
+        rows = self._view.ledger_views.compactions(*self._of)
         last = max(rows, key=lambda row: row.number, default=None)
         return None if last is None else last.effective
 
@@ -134,9 +134,9 @@ class SessionCompaction:
                 f"pass a plan of compression(), not {type(plan).__name__}",
                 hint="session.compact(session.compression(limit=...), summary=...)",
             )
-        if plan.branch != self._view.branch:
+        if plan.branch != self._view.branch_number:
             raise InvalidCall(
-                f"this plan is of branch {plan.branch}, not of {self._view.branch}",
+                f"this plan is of branch {plan.branch}, not of {self._view.branch_number}",
                 hint=f"session.branch({plan.branch}).compact(plan)",
             )
         if not plan.steps:

@@ -106,9 +106,7 @@ class Context:
         options = self._options
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        now = view.views.request_snapshot(
-            view.row,
-            view.branch,
+        now = view.request_snapshot(
             position,
             with_last=calibrated or options.names == UNNAMED,
         )
@@ -134,9 +132,7 @@ class Context:
         inputs = view.inputs(options, view.row.encoding)
 
         def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = view.views.request_snapshot(
-                view.row, view.branch, with_last=options.names == UNNAMED
-            )
+            now = view.request_snapshot(with_last=options.names == UNNAMED)
             policy = session_settings.policy(view.state, now.settings, options.settings)
             to = resolve_target(options.names, lambda: now.last_request)
             # Nothing is written, so no thought has to be read.
@@ -252,7 +248,7 @@ class _RequestReads:
 def _read_last_request(
     view: SessionView,
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
-    earlier = view.earlier_request(view.views.request_snapshot(view.row, view.branch), None)
+    earlier = view.earlier_request(view.request_snapshot(), None)
     if earlier is None or not earlier.position:
         return None
     messages = view.messages(earlier.first_with_thinking)
@@ -261,7 +257,7 @@ def _read_last_request(
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
-    now = view.views.request_snapshot(view.row, view.branch)
+    now = view.request_snapshot()
     policy = session_settings.policy(view.state, now.settings, options.settings)
     to = resolve_target(options.names, lambda: now.last_request)
     earlier = view.earlier_request(now, digest)

@@ -55,16 +55,16 @@ class SessionView:
         self.state = state
         self.row = row
         self.key = row.key
-        self.branch = branch
-        self.views = state.ledger.views if views is None else views
+        self.branch_number = branch
+        self.ledger_views = state.ledger.views if views is None else views
 
     def at_one_moment(self, work: Callable[[SessionView], T]) -> T:
         """Run ``work`` with this branch as it is at one moment: it only reads, and is quick."""
 
         def bound(views: Views) -> T:
-            return work(SessionView(self.state, self.row, self.branch, views))
+            return work(SessionView(self.state, self.row, self.branch_number, views))
 
-        return self.views.at_one_moment(bound)
+        return self.ledger_views.at_one_moment(bound)
 
     def policy(self, options: ContextOptions) -> Policy:
         from reasoning_store.sessions import settings as session_settings
@@ -74,10 +74,17 @@ class SessionView:
 
     def target(self, options: ContextOptions) -> Target:
         """Return the model that is named, or that gave the last recorded reply."""
-        return resolve_target(options.names, lambda: self.views.last_sent(self.key, self.branch))
+        return resolve_target(
+            options.names, lambda: self.ledger_views.last_sent(self.key, self.branch_number)
+        )
+
+    def request_snapshot(self, at: int | None = None, *, with_last: bool = True) -> RequestSnapshot:
+        return self.ledger_views.request_snapshot(
+            self.row, self.branch_number, at, with_last=with_last
+        )
 
     def totals(self, at: int | None = None) -> ViewTotals:
-        return self.views.view_totals(self.key, self.branch, at)
+        return self.ledger_views.view_totals(self.key, self.branch_number, at)
 
     def inputs(
         self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
@@ -91,7 +98,7 @@ class SessionView:
         """Return the branch with its compactions applied."""
         from reasoning_store.egress.verdicts import ViewedMessage
 
-        found = self.views.view(self.key, self.branch, thinking_from=thinking_from)
+        found = self.ledger_views.view(self.key, self.branch_number, thinking_from=thinking_from)
         return [
             ViewedMessage(row.message, row.counts, row.position, summary=True)
             if isinstance(row, SummaryRow)
@@ -111,7 +118,7 @@ class SessionView:
         from reasoning_store.egress.usage import first_thinking_sent
 
         first = first_thinking_sent(self.totals, policy.settings, to)
-        sent = self.views.sent_from(self.key, self.branch, first)
+        sent = self.ledger_views.sent_from(self.key, self.branch_number, first)
         digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
         return [
             item._replace(inputs_digest=digests[item.number])
@@ -137,7 +144,7 @@ class SessionView:
         values = last.sent["settings"]
         chosen = last.sent.get("chosen", values)  # rows of before have none: all were chosen
         policy = resolve({key: values[key] for key in chosen})
-        in_force = self.views.in_force_when_sent(self.key, last)
+        in_force = self.ledger_views.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
         if in_force != now.totals.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at

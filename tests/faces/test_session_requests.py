@@ -482,14 +482,14 @@ def test_a_plan_is_made_although_a_summary_is_undone_meanwhile(
     made = session.compact(session.compression(limit=1_500, **DEEPSEEK), summary="They talked.")
     assert made is not None
     ledger = session._state.ledger
-    states = ledger.views.view_totals
+    view_totals = ledger.views.view_totals
 
     def then_undone(*place: Any) -> Any:
-        found = states(*place)
+        found = view_totals(*place)
         session.undo(made.id)
         return found
 
-    monkeypatch.setattr(ledger.views, "usage", then_undone)
+    monkeypatch.setattr(ledger.views, "view_totals", then_undone)
 
     assert session.compression(limit=10_000, **DEEPSEEK).action == "none"
 
