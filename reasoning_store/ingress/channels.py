@@ -30,7 +30,7 @@ from reasoning_store.conversation.chunks import (
     ToolCallChunk,
 )
 from reasoning_store.ingress.duplicates import MirroredFields, WaitingThought, without_white_space
-from reasoning_store.ingress.open_blocks import OpenBlock, OpenBlocks
+from reasoning_store.ingress.open_blocks import OpenBlocks, OpenThought
 from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.text_channel import TAG_SOURCE, TextChannel
 from reasoning_store.wire import call_ids
@@ -84,14 +84,14 @@ class Channels:
         # Thoughts
         self._blocks = OpenBlocks(provider, choice, self._out)
         self._mirrors = mirrors
-        self._last_mirrored: OpenBlock | None = None
+        self._last_mirrored: OpenThought | None = None
         self._native: list[list[str]] = []
         # Text, and the thoughts in it
         self._text = text
         self._text_key: int | None = None
         self._text_at: dict[int | None, int] = {}
         self._last_text: int | None = None
-        self._tagged: OpenBlock | None = None
+        self._tagged: OpenThought | None = None
         self._reserved: int | None = None
         # Tool calls
         self._calls: list[_Call] = []
@@ -165,7 +165,7 @@ class Channels:
         self._text_at.pop(None, None)
         return self._blocks.next_index()
 
-    def _begin_thought(self, key: int | None, metadata: Mapping[str, Any]) -> OpenBlock:
+    def _begin_thought(self, key: int | None, metadata: Mapping[str, Any]) -> OpenThought:
         """Begin the block of a native thought."""
         index = self._begin_block(ends_thought=key is None)
         thought = self._blocks.begin(index, metadata, key=key)
@@ -210,7 +210,7 @@ class Channels:
         if text or _makes_block(metadata):
             self._blocks.grow(thought, text, metadata)
 
-    def _take_end(self, thought: OpenBlock | None, text: str, chunk: ReasoningChunk) -> None:
+    def _take_end(self, thought: OpenThought | None, text: str, chunk: ReasoningChunk) -> None:
         metadata = chunk.metadata
         makes_block = _makes_block(metadata)
         if thought is None:
@@ -272,7 +272,7 @@ class Channels:
             self._mirrors.drop_waiting(source, key)
             self._move_seal(waiting, thought)
 
-    def _move_seal(self, copy: WaitingThought, thought: OpenBlock) -> None:
+    def _move_seal(self, copy: WaitingThought, thought: OpenThought) -> None:
         """Give a thought the metadata that only its copy has, e.g. the signature."""
         seal = {name: value for name, value in copy.metadata.items() if name != "sourceField"}
         piece = self._blocks.piece("delta", thought.index, "", seal)

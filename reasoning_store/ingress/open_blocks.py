@@ -13,7 +13,7 @@ from reasoning_store.conversation.chunks import Chunk, Phase, ReasoningChunk
 
 
 @dataclass(slots=True)
-class OpenBlock:
+class OpenThought:
     """A thinking block: its place in the message, and its text so far."""
 
     index: int
@@ -37,8 +37,8 @@ class OpenBlocks:
         self._choice = choice
         self._out = out
         self._count = 0
-        self._open: dict[int, OpenBlock] = {}
-        self._by_key: dict[int | None, OpenBlock] = {}
+        self._open: dict[int, OpenThought] = {}
+        self._by_key: dict[int | None, OpenThought] = {}
         self._past: dict[int | None, int] = {}
 
     def next_index(self) -> int:
@@ -46,7 +46,7 @@ class OpenBlocks:
         self._count += 1
         return self._count - 1
 
-    def find(self, key: int | None) -> OpenBlock | None:
+    def find(self, key: int | None) -> OpenThought | None:
         """Return the open block that a piece with this key continues."""
         return self._by_key.get(key)
 
@@ -61,15 +61,15 @@ class OpenBlocks:
         *,
         key: int | None = None,
         continues: bool = True,
-    ) -> OpenBlock:
+    ) -> OpenThought:
         """Begin a block; with ``continues`` later pieces find it by its key."""
-        block = self._open[index] = OpenBlock(index, metadata, key)
+        block = self._open[index] = OpenThought(index, metadata, key)
         if continues:
             self._by_key[key] = block
         self._out.append(self.piece("start", index, "", _lasting(metadata)))
         return block
 
-    def grow(self, block: OpenBlock, text: str, metadata: Mapping[str, Any]) -> None:
+    def grow(self, block: OpenThought, text: str, metadata: Mapping[str, Any]) -> None:
         """Add text and metadata to a block."""
         if text:
             block.pieces.append(text)
@@ -77,7 +77,7 @@ class OpenBlocks:
             block.metadata = metadata  # the first field with text is not the one it began with
         self._out.append(self.piece("delta", block.index, text, metadata))
 
-    def end(self, block: OpenBlock, *, interrupted: bool = False, whole: str = "") -> None:
+    def end(self, block: OpenThought, *, interrupted: bool = False, whole: str = "") -> None:
         """End a block; ``whole`` is its text where the deltas did not come to it."""
         block.ended = True
         if whole:

@@ -23,7 +23,7 @@ from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.results import FoundConversation, Owner
 
 
-class _Sent(NamedTuple):
+class _OutgoingMessage(NamedTuple):
     """A stored message as it is sent."""
 
     message: rs.Message
@@ -70,13 +70,13 @@ class EchoMatcher:
         path: str,
         base_url: str | None = None,
         session_id: str | None = None,
-        stores: bool = True,
-        names_reply: bool = False,
+        is_stored: bool = True,
+        takes_reply_id: bool = False,
     ) -> Exchange | None:
         """Return the exchange of a request's body; ``None`` if it has no conversation.
 
-        Without ``stores`` thinking is put back, and nothing is stored. With ``names_reply`` the
-        message of the reply gets its provider's id, and the caller follows the order of
+        Without ``is_stored`` thinking is put back, and nothing is stored. With ``takes_reply_id``
+        the message of the reply gets its provider's id, and the caller follows the order of
         ``Exchange``.
         """
         form = find_form(path)
@@ -101,10 +101,10 @@ class EchoMatcher:
             _form=form,
             _names=names,
             _raises=self._raises,
-            _names_reply=names_reply,
+            _takes_reply_id=takes_reply_id,
         )
         try:
-            self._match(exchange, form, body, session_id, stores=stores)
+            self._match(exchange, form, body, session_id, is_stored=is_stored)
         except rs.ReasoningStoreError as error:
             exchange.session = None
             exchange._fail(error)
@@ -117,7 +117,7 @@ class EchoMatcher:
         body: dict[str, Any],
         session_id: str | None,
         *,
-        stores: bool,
+        is_stored: bool,
     ) -> None:
         parts = form.list_of(body)
         client = list(form.read(parts))
@@ -130,7 +130,7 @@ class EchoMatcher:
         if answers:
             exchange.body = {**exchange.body, form.messages_key: parts}
         positions: Sequence[int | None] = found.positions if found else [None] * len(client)
-        if not stores:
+        if not is_stored:
             if found is not None:
                 self._restore(exchange, found.session, form, parts, client, positions)
             return
@@ -249,7 +249,7 @@ class EchoMatcher:
         client: Sequence[ClientMessage],
         positions: Sequence[int | None],
         names: Mapping[str, Any],
-    ) -> list[_Sent | None]:
+    ) -> list[_OutgoingMessage | None]:
         """Return the stored message of each of the client's, with the thinking that is sent."""
         known = {position for position in positions if position is not None}
         stored = {one.position: one.message for one in session.history() if one.position in known}
@@ -260,7 +260,7 @@ class EchoMatcher:
         selection = rs.select(whole, settings=self._policy(session), **names)
         withheld = {(one.message, one.block) for one in selection.verdicts if not one.kept}
         owed = iter(selection.owed)
-        sent: list[_Sent | None] = []
+        sent: list[_OutgoingMessage | None] = []
         for index, (message, position) in enumerate(zip(whole, positions, strict=True)):
             blocks = [
                 block
@@ -270,7 +270,7 @@ class EchoMatcher:
             is_owed = bool(blocks) and next(owed)  # a selection leaves empty messages out
             is_stored = position is not None
             message = replace(message, blocks=tuple(blocks))
-            sent.append(_Sent(message, is_owed) if is_stored else None)
+            sent.append(_OutgoingMessage(message, is_owed) if is_stored else None)
         return sent
 
     def _policy(self, session: rs.Session) -> dict[str, Any]:

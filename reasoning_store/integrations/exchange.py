@@ -42,7 +42,7 @@ class Exchange:
     _form: BodyForm
     _names: Mapping[str, Any]
     _raises: bool = False
-    _names_reply: bool = False
+    _takes_reply_id: bool = False
     """The reply is stored under its provider's id."""
     _is_changed: bool = False
     _events: rs.JSONEvents | None = field(default_factory=rs.JSONEvents, repr=False)
@@ -107,7 +107,7 @@ class Exchange:
             self._fail(error)
 
     def _enter_recording(self, session: rs.Session, *whole: Any) -> rs.Recording:
-        if self._names_reply and self.reply_id is not None:
+        if self._takes_reply_id and self.reply_id is not None:
             # Without it where it cannot be an id, or where the provider has given it twice.
             with suppress(rs.Conflict, rs.InvalidCall):
                 return session.record(*whole, **self._names, id=self.reply_id).__enter__()
@@ -116,7 +116,7 @@ class Exchange:
     def _begin_waiting(self) -> None:
         """Begin to record a stream whose id did not come, or came with its last events."""
         if self._waiting:
-            self._names_reply = self._names_reply and self.reply_id is not None
+            self._takes_reply_id = self._takes_reply_id and self.reply_id is not None
             self.begin_stream()
 
     @property
@@ -126,7 +126,7 @@ class Exchange:
 
     @property
     def _needs_id(self) -> bool:
-        return self._names_reply and self.reply_id is None
+        return self._takes_reply_id and self.reply_id is None
 
     def feed(self, piece: bytes) -> bool:
         """Read a piece of a stream; return whether its last event was in it. Writes nothing."""
@@ -140,7 +140,7 @@ class Exchange:
         for event in events:
             if self.reply_id is None and isinstance(event, dict):
                 self._note_id(event.get("response") or event.get("message") or event)
-            if self._recording is None and self._names_reply:
+            if self._recording is None and self._takes_reply_id:
                 self._waiting.append(event)
             elif self._recording is not None:
                 try:
@@ -200,6 +200,6 @@ class Exchange:
         refused = isinstance(error, rs.StoreBusy | rs.StoreFull)
         self.is_unsaved = refused and self._recorded is not None
         self.error, self._recording = type(error).__name__, None
-        self._names_reply, self._waiting = False, []
+        self._takes_reply_id, self._waiting = False, []
         if self._raises:
             raise error

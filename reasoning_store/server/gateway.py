@@ -27,7 +27,7 @@ from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import StoreFailed, problem
 from reasoning_store.server.relay import Relay, describe_failure, run_to_end
-from reasoning_store.server.rewriting import Rewriter, make_rewriter, rewrites
+from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import find_named
 from reasoning_store.server.tracing import find_call
 from reasoning_store.server.unsaved import UnsavedReplies
@@ -124,7 +124,7 @@ class Gateway:
         content: bytes,
         session_id: str | None,
         *,
-        stores: bool = True,
+        is_stored: bool = True,
     ) -> Exchange | None:
         """Return the exchange of a request, its thinking put back."""
         matcher = EchoMatcher(
@@ -141,8 +141,8 @@ class Gateway:
                 path=path,
                 base_url=self._upstream.base_url,
                 session_id=session_id,
-                stores=stores,
-                names_reply=path == "/v1/responses",
+                is_stored=is_stored,
+                takes_reply_id=path == "/v1/responses",
             )
         except rs.ReasoningStoreError as error:
             if session_id is not None and isinstance(error, rs.InvalidCall):
@@ -208,7 +208,7 @@ class Gateway:
         content = body.content
         asked = path.removesuffix("/count_tokens")
         exchange = await self.begin(
-            request, asked, content, request.headers.get(SESSION_HEADER), stores=False
+            request, asked, content, request.headers.get(SESSION_HEADER), is_stored=False
         )
         sent = exchange.content if exchange else content
         try:
@@ -233,7 +233,7 @@ class Gateway:
         found = await asyncio.to_thread(find_named, request_owner(request), body.value)
         if found is not None:
             content, session_id = found
-        exchange = await self.begin(request, "/v1/responses", content, session_id, stores=False)
+        exchange = await self.begin(request, "/v1/responses", content, session_id, is_stored=False)
         try:
             response = await self._send(request, path, content, exchange, body.value.get("model"))
             return await self.relay(path, response, None, None)

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 import reasoning_store as rs
 from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.server.problems import problem_body
-from reasoning_store.server.rewriting import Rewriter
+from reasoning_store.server.reply_modes import Rewriter
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
 from reasoning_store.server.unsaved import UnsavedReplies
 

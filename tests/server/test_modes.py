@@ -15,7 +15,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
 from reasoning_store.server.options import Mode, ServerOptions
-from reasoning_store.server.rewriting import make_rewriter
+from reasoning_store.server.reply_modes import make_rewriter
 from reasoning_store.testing import response, sse, stream
 from tests.docs.provider import THINKS, Answer, Asked, Provider
 from tests.server.serving import serving

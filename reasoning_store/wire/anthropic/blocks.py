@@ -44,8 +44,8 @@ BEGINS: Final = frozenset({"thinking", "text"})
 """The kinds that a delta alone can begin; a call needs the name that it opened with."""
 
 
-class OpenBlock(ABC):
-    """A content block that has begun."""
+class BlockReader(ABC):
+    """Reads one content block that has begun."""
 
     __slots__ = ("number", "provider")
 
@@ -66,7 +66,7 @@ class OpenBlock(ABC):
         return []
 
 
-class Thinking(OpenBlock):
+class ThinkingReader(BlockReader):
     """A thought and its signature; either may be empty, and the block is real (EC-002)."""
 
     __slots__ = ()
@@ -106,7 +106,7 @@ class Thinking(OpenBlock):
         )
 
 
-class Redacted(Thinking):
+class RedactedReader(ThinkingReader):
     """Thinking that arrives whole, as ciphertext, in the event that opens it."""
 
     __slots__ = ()
@@ -125,7 +125,7 @@ class Redacted(Thinking):
         return [self._thinking_chunk("start", "", metadata)]
 
 
-class Text(OpenBlock):
+class TextReader(BlockReader):
     """Visible text, and its citations."""
 
     __slots__ = ("_citations",)
@@ -157,7 +157,7 @@ class Text(OpenBlock):
         return [TextChunk(text="", content_index=self.number, metadata=metadata)]
 
 
-class ToolUse(OpenBlock):
+class ToolUseReader(BlockReader):
     """A call of the application's tools."""
 
     __slots__ = ("_begun", "_input")
@@ -185,7 +185,7 @@ class ToolUse(OpenBlock):
         return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
 
 
-class Other(OpenBlock):
+class OtherReader(BlockReader):
     """A block of Anthropic's own tools, or of a kind that is newer than this code."""
 
     __slots__ = ("_citations", "_data", "_deltas", "_input")
@@ -221,10 +221,10 @@ class Other(OpenBlock):
         return [BlockChunk(block=RawBlock(data=self._data, provider_metadata=extra))]
 
 
-KINDS: Final[Mapping[str, type[OpenBlock]]] = {
-    "thinking": Thinking,
-    "redacted_thinking": Redacted,
-    "text": Text,
-    "tool_use": ToolUse,
-    "other": Other,
+KINDS: Final[Mapping[str, type[BlockReader]]] = {
+    "thinking": ThinkingReader,
+    "redacted_thinking": RedactedReader,
+    "text": TextReader,
+    "tool_use": ToolUseReader,
+    "other": OtherReader,
 }

@@ -25,7 +25,7 @@ from reasoning_store.wire.anthropic.blocks import (
     BEGINS,
     DELTAS,
     KINDS,
-    OpenBlock,
+    BlockReader,
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
@@ -71,7 +71,7 @@ class AnthropicReader(StreamAdapter):
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], OpenBlock] = {}
+        self._open: dict[tuple[int, str], BlockReader] = {}
         self._units = 0
         self._reported: dict[str, Any] = {}
 
@@ -153,7 +153,7 @@ class AnthropicReader(StreamAdapter):
     def _block_stop(self, event: Event) -> list[Chunk]:
         return self._stop(index_field(event, "index"))
 
-    def _hold_block(self, place: int, kind: str, block: OpenBlock) -> None:
+    def _hold_block(self, place: int, kind: str, block: BlockReader) -> None:
         self._open[place, kind] = block
         self._units += 1
 

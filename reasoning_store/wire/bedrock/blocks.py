@@ -45,8 +45,8 @@ _REDACTED_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.r
 _REDACTED_METADATA: Final = {"block_type": "redactedContent", "encoding": "base64"}
 
 
-class OpenBlock(ABC):
-    """A content block that has begun."""
+class BlockReader(ABC):
+    """Reads one content block that has begun."""
 
     __slots__ = ("number", "provider")
 
@@ -63,7 +63,7 @@ class OpenBlock(ABC):
         return []
 
 
-class Reasoning(OpenBlock):
+class ReasoningReader(BlockReader):
     """A thought, signed (Claude) or not (DeepSeek, gpt-oss, Nova)."""
 
     __slots__ = ()
@@ -95,7 +95,7 @@ class Reasoning(OpenBlock):
         ]
 
 
-class Redacted(OpenBlock):
+class RedactedReader(BlockReader):
     """A thought that is ciphertext."""
 
     __slots__ = ("_pieces",)
@@ -138,7 +138,7 @@ class Redacted(OpenBlock):
         ]
 
 
-class Text(OpenBlock):
+class TextReader(BlockReader):
     """Visible text, and its citations."""
 
     __slots__ = ("_citations",)
@@ -160,7 +160,7 @@ class Text(OpenBlock):
         return [TextChunk(text="", content_index=self.number, metadata=metadata)]
 
 
-class ToolUse(OpenBlock):
+class ToolUseReader(BlockReader):
     """A call of the application's tools."""
 
     __slots__ = ("_begun", "_input")
@@ -187,7 +187,7 @@ class ToolUse(OpenBlock):
         return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
 
 
-class Other(OpenBlock):
+class OtherReader(BlockReader):
     """A block of Bedrock's own tools, or an image: whole once it stops."""
 
     __slots__ = ("_content", "_data", "_image", "_input", "_kind")

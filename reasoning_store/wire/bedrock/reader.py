@@ -22,12 +22,12 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.bedrock.blocks import (
-    OpenBlock,
-    Other,
-    Reasoning,
-    Redacted,
-    Text,
-    ToolUse,
+    BlockReader,
+    OtherReader,
+    ReasoningReader,
+    RedactedReader,
+    TextReader,
+    ToolUseReader,
     as_json,
     whole_block,
 )
@@ -50,12 +50,12 @@ from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event = Mapping[str, Any]
 
-_KINDS: Final[Mapping[str, type[OpenBlock]]] = {
-    "text": Text,
-    "reasoning": Reasoning,
-    "redacted": Redacted,
-    "call": ToolUse,
-    "other": Other,
+_KINDS: Final[Mapping[str, type[BlockReader]]] = {
+    "text": TextReader,
+    "reasoning": ReasoningReader,
+    "redacted": RedactedReader,
+    "call": ToolUseReader,
+    "other": OtherReader,
 }
 _REASONING: Final[Mapping[str, str]] = {
     "text": "reasoning",
@@ -79,7 +79,7 @@ class BedrockReader(StreamAdapter):
 
     def reset(self) -> None:
         # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], OpenBlock] = {}
+        self._open: dict[tuple[int, str], BlockReader] = {}
         self._units = 0
 
     def flush(self) -> list[Chunk]:
@@ -116,12 +116,12 @@ class BedrockReader(StreamAdapter):
         return self._announce_block(place, kind, start)
 
     def _announce_block(self, place: int, kind: str, start: Event) -> list[Chunk]:
-        block: OpenBlock
+        block: BlockReader
         if _is_call(kind, start):
-            name, block = "call", ToolUse(self._units, self._provider)
+            name, block = "call", ToolUseReader(self._units, self._provider)
             opened = block.open(start)
         else:
-            name, block = "other", Other(self._units, self._provider)
+            name, block = "other", OtherReader(self._units, self._provider)
             opened = block.open(kind, start)
         stopped = self._stop(place)
         self._hold_block(place, name, block)
@@ -162,7 +162,7 @@ class BedrockReader(StreamAdapter):
             index_field(mapping_field(event, "contentBlockStop"), "contentBlockIndex")
         )
 
-    def _hold_block(self, place: int, kind: str, block: OpenBlock) -> None:
+    def _hold_block(self, place: int, kind: str, block: BlockReader) -> None:
         self._open[place, kind] = block
         self._units += 1
 
