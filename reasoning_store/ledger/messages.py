@@ -357,7 +357,7 @@ class Messages:
             )
             if first is not None:
                 for other in alternatives:
-                    _append_beside(connection, session_key, branch, first, other, now=now)
+                    _append_alternative(connection, session_key, branch, first, other, now=now)
                 if change is not None:
                     sessions.change_metadata(connection, session_key, change)
             return first
@@ -381,12 +381,12 @@ class Messages:
 
         def work(connection: Connection) -> None:
             for one in encoded:
-                _append_beside(connection, session_key, branch, at, one, now=now)
+                _append_alternative(connection, session_key, branch, at, one, now=now)
 
         self._database.write(work)
 
 
-def _append_beside(
+def _append_alternative(
     connection: Connection, key: int, branch: int, at: int, other: EncodedMessage, *, now: int
 ) -> None:
     fork = branches.fork(connection, key, branch, at, created_at=now)

@@ -132,7 +132,7 @@ def _read_reply(data: Mapping[str, Any], placed: SourceMessage, reader: HistoryR
     about, more = object_field(data, "response_metadata"), object_field(data, "additional_kwargs")
     named = text_field(about, "model_provider")
     reader.provider = _PROVIDERS.get(named or "", named)
-    parts: list[Part] = list(_thoughts_beside(more))
+    parts: list[Part] = list(_thoughts_of_metadata(more))
     media: list[MediaBlock] = []
     others: list[Any] = []
     content = data.get("content")
@@ -166,7 +166,7 @@ def _read_reply(data: Mapping[str, Any], placed: SourceMessage, reader: HistoryR
     )
 
 
-def _thoughts_beside(more: Mapping[str, Any]) -> Iterator[Part]:
+def _thoughts_of_metadata(more: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the reasoning of the fields other than the content."""
     for name in ("reasoning_content", "reasoning"):
         if text := text_field(more, name):

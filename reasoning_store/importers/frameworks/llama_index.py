@@ -133,7 +133,7 @@ def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
         else:
             others.append(item)
     if not any(part["type"] == "tool_call" for part in parts):
-        parts += _calls_beside(object_field(value, "additional_kwargs"))
+        parts += _calls_of_metadata(object_field(value, "additional_kwargs"))
     unread = {"parts": others} if others else {}
     reader.add_reply_parts(parts, placed, source=value, media=media, unread=unread)
 
@@ -158,7 +158,7 @@ def _part(item: Mapping[str, Any]) -> Part | None:
     return sealed_part(text, _SEALS[seal], {name: about[name] for name in names if name in about})
 
 
-def _calls_beside(more: Mapping[str, Any]) -> Iterator[Part]:
+def _calls_of_metadata(more: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the calls of an older message, in the form of Chat Completions."""
     for call in list_field(more, "tool_calls"):
         if isinstance(call, dict):

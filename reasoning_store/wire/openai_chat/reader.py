@@ -256,7 +256,7 @@ def usage(report: Mapping[str, Any], contract: Contract) -> Usage | None:
     if all(number is None for number in counts.values()):
         return None
     output, reasoning = counts["output"], counts["reasoning"]
-    if output is not None and reasoning and _is_beside(report, counts, contract):
+    if output is not None and reasoning and _excludes_reasoning(report, counts, contract):
         counts["output"] = output + reasoning
     return Usage(**counts, raw=report)
 
@@ -266,7 +266,7 @@ def _first_count(report: Mapping[str, Any], paths: Iterable[str]) -> int | None:
     return next((count for count in counts if count is not None), None)
 
 
-def _is_beside(
+def _excludes_reasoning(
     report: Mapping[str, Any], counts: Mapping[str, int | None], contract: Contract
 ) -> bool:
     """Whether the output count leaves the reasoning out; a total decides it."""
