@@ -272,8 +272,8 @@ def _further_losses(contract: Contract, message: Message) -> Iterator[str]:
     else:
         yield from _merging(message.blocks)
     usage = message.usage
-    beside_output = usage is not None and contract.reading.output_excludes_reasoning
-    if usage and beside_output and (usage.reasoning or 0) > (usage.output or 0):
+    excludes_reasoning = usage is not None and contract.reading.output_excludes_reasoning
+    if usage and excludes_reasoning and (usage.reasoning or 0) > (usage.output or 0):
         yield "more tokens of reasoning than of output"
 
 
