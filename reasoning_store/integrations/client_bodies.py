@@ -290,6 +290,14 @@ FORMS: Final[Mapping[str, BodyForm]] = {
 """The form of the requests whose path ends so."""
 
 
+def write_json(value: Any) -> bytes:
+    """Return a value as JSON; half of a surrogate pair, which UTF-8 cannot hold, is escaped."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
 def find_form(path: str) -> BodyForm | None:
     """Return the form of a request by its path; ``None`` where it carries no conversation."""
     return next((form for end, form in FORMS.items() if path.rstrip("/").endswith(end)), None)

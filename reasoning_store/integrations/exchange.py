@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import reasoning_store as rs
-from reasoning_store.integrations.client_bodies import BodyForm
+from reasoning_store.integrations.client_bodies import BodyForm, write_json
 
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
@@ -61,7 +61,7 @@ class Exchange:
         """The body's bytes: as the client sent them where nothing was put back."""
         if not self._is_changed:
             return self._given
-        return json.dumps(self.body, ensure_ascii=False, separators=(",", ":")).encode()
+        return write_json(self.body)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -69,7 +69,7 @@ class Exchange:
         found = {RESTORED_HEADER: f"{self.restored}/{self.restored + self.missed}"}
         if self.missed:
             found[RESTORED_HEADER] += f"; missed={self.missed}"
-        if self.session is not None:
+        if self.session is not None and _fits_header(self.session.id):
             found[SESSION_HEADER] = self.session.id
         if self.error is not None:
             found[ERROR_HEADER] = self.error
@@ -203,3 +203,8 @@ class Exchange:
         self._takes_reply_id, self._waiting = False, []
         if self._raises:
             raise error
+
+
+def _fits_header(id: str) -> bool:
+    """Whether a header can hold an id: one with other letters or a line break is left out."""
+    return id.isascii() and id.isprintable()

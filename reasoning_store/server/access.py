@@ -97,7 +97,7 @@ class Access:
         origin = headers.get("origin")
         if origin is None or origin in self._options.origins:
             return None
-        if urlsplit(origin).netloc.lower() == named.lower():
+        if _origin_place(origin) == named.lower():
             return None
         return problem(
             path,
@@ -175,6 +175,14 @@ def _host_name(host: str) -> str:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:
         return ""
+
+
+def _origin_place(origin: str) -> str | None:
+    """Return the name and the port of an Origin header."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _is_address(name: str) -> bool:

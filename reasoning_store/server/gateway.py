@@ -86,11 +86,11 @@ class Gateway:
         body = await read_body(request, self._options.largest_body)
         if isinstance(body, Response):
             return body
-        content, session_id = body.content, request.headers.get(SESSION_HEADER)
+        content, session_id = body.content, _named_session(request)
         if path == "/v1/responses":
             # What is stored here is not stored at the provider a second time.
             named = {**body.value, "store": False}
-            found = await asyncio.to_thread(find_named, request_owner(request), named)
+            found = await asyncio.to_thread(self._find_named, request, named)
             if found is not None:
                 content, session_id = found
         exchange = await self.begin(request, path, content, session_id)
@@ -208,7 +208,7 @@ class Gateway:
         content = body.content
         asked = path.removesuffix("/count_tokens")
         exchange = await self.begin(
-            request, asked, content, request.headers.get(SESSION_HEADER), is_stored=False
+            request, asked, content, _named_session(request), is_stored=False
         )
         sent = exchange.content if exchange else content
         try:
@@ -229,8 +229,8 @@ class Gateway:
         body = await read_body(request, self._options.largest_body)
         if isinstance(body, Response):
             return body
-        content, session_id = body.content, request.headers.get(SESSION_HEADER)
-        found = await asyncio.to_thread(find_named, request_owner(request), body.value)
+        content, session_id = body.content, _named_session(request)
+        found = await asyncio.to_thread(self._find_named, request, body.value)
         if found is not None:
             content, session_id = found
         exchange = await self.begin(request, "/v1/responses", content, session_id, is_stored=False)
@@ -239,6 +239,9 @@ class Gateway:
             return await self.relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
+
+    def _find_named(self, request: Request, body: dict[str, Any]) -> tuple[bytes, str] | None:
+        return find_named(request_owner(request), body, own_alone=self._options.shares_key)
 
     def _count_here(self, path: str, content: bytes) -> int:
         form = find_form(path)
@@ -297,6 +300,11 @@ class Gateway:
         if found is not None:
             headers[EXPLANATION_HEADER] = str(found).encode("ascii", "replace").decode()
         return Response(content, response.status_code, headers)
+
+
+def _named_session(request: Request) -> str | None:
+    """Return the session that a client names; an empty header names none."""
+    return request.headers.get(SESSION_HEADER) or None
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.conversation_items import StoredItem
@@ -32,9 +35,15 @@ def make_route(
     work: Work,
     *,
     largest_body: int,
+    waits: bool = False,
     absent: Callable[[Request, bytes], Awaitable[Response]] | None = None,
 ) -> Route:
-    """Return a route; ``absent`` answers for what is not stored here, with the body's bytes."""
+    """Return a route; ``absent`` answers for what is not stored here, with the body's bytes.
+
+    The work of a route that ``waits`` for a reply has a thread of its own: the replies that it
+    waits for are stored by the threads that all requests share.
+    """
+    run = _run_in_own_thread if waits else asyncio.to_thread
 
     async def answer(request: Request) -> Response:
         body: dict[str, Any] = {}
@@ -45,16 +54,32 @@ def make_route(
                 return given
             content, body = given
         try:
-            found = await asyncio.to_thread(
+            found = await run(
                 work, request_owner(request), body, request.query_params, **request.path_params
             )
         except Absent as error:
             if absent is not None:
                 return await absent(request, content)
             return problem(request.url.path, 404, str(error), code="not_found")
-        return found if isinstance(found, Response) else JSONResponse(found)
+        if isinstance(found, Response):
+            return found
+        return Response(write_json(found), media_type="application/json")
 
     return Route(path, answer, methods=[method])
+
+
+async def _run_in_own_thread(work: Work, *given: Any, **named: Any) -> dict[str, Any] | Response:
+    found: Future[dict[str, Any] | Response] = Future()
+
+    def run() -> None:
+        try:
+            found.set_result(work(*given, **named))
+        except BaseException as error:
+            found.set_exception(error)
+
+    threading.Thread(target=run, name="reasoning-store-waiting", daemon=True).start()
+    # A client that leaves cancels its own waiting, not the work.
+    return await asyncio.shield(asyncio.wrap_future(found))
 
 
 def list_items(stored: Iterable[StoredItem], query: Query) -> dict[str, Any]:

@@ -65,6 +65,11 @@ class ServerOptions:
         for origin in self.origins:
             check_url("origin", origin)
 
+    @property
+    def shares_key(self) -> bool:
+        """Whether one key asks the provider for several owners, whom it cannot tell apart."""
+        return self.upstream_key is not None and len(set(self.tokens.values())) > 1
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.server.options import Mode
 
 Kind: TypeAlias = Literal["text", "thinking"]
@@ -114,7 +115,7 @@ class _EventRewriter:
             body = json.loads(content)
         except ValueError:
             return content
-        return _dump(self._whole(body)) if isinstance(body, dict) else content
+        return write_json(self._whole(body)) if isinstance(body, dict) else content
 
     def _rewrite(self, values: Iterable[Any]) -> bytes:
         pieces: list[bytes] = []
@@ -122,12 +123,12 @@ class _EventRewriter:
             if isinstance(value, dict):
                 pieces += map(self._encode, self._events(value))
             else:
-                text = value.encode() if isinstance(value, str) else _dump(value)
+                text = value.encode() if isinstance(value, str) else write_json(value)
                 pieces.append(b"data: " + text + b"\n\n")
         return b"".join((*pieces, _DONE)) if self._decoder.done else b"".join(pieces)
 
     def _encode(self, value: dict[str, Any]) -> bytes:
-        return b"data: " + _dump(value) + b"\n\n"
+        return b"data: " + write_json(value) + b"\n\n"
 
     def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         raise NotImplementedError
@@ -311,10 +312,6 @@ class MessagesRewriter(_EventRewriter):
 def _block(kind: Kind, text: str) -> dict[str, Any]:
     signature = {"signature": ""} if kind == "thinking" else {}
     return {"type": kind, kind: text, **signature}
-
-
-def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 _REWRITERS: Final[dict[str, type[ChatRewriter] | type[MessagesRewriter]]] = {

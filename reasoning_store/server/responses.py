@@ -22,11 +22,13 @@ from reasoning_store.server.openai_routes import Absent, Query, Work, list_items
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import problem
 from reasoning_store.server.stored_responses import (
+    NOT_OWN,
     as_response,
     expand_body,
     find_reply,
     find_response_session,
     finish_response,
+    is_begun_here,
     write_events,
 )
 from reasoning_store.server.upstream import NO_ROUTE
@@ -43,23 +45,33 @@ class Responses:
         one = "/v1/responses/{id}"
         return [
             self._route("/v1/responses/input_tokens", "POST", _count),
-            self._route(one, "GET", _retrieve),
+            self._route(one, "GET", _retrieve, waits=True),
             Route(one, self._delete, methods=["DELETE"]),
-            self._route(f"{one}/cancel", "POST", _cancel),
+            self._route(f"{one}/cancel", "POST", _cancel, waits=True),
             self._route(f"{one}/input_items", "GET", _list_input),
         ]
 
-    def _route(self, path: str, method: str, work: Work) -> Route:
+    def _route(self, path: str, method: str, work: Work, *, waits: bool = False) -> Route:
         largest = self._options.largest_body
         if self._gateway is None:
-            return make_route(path, method, work, largest_body=largest)
-        absent = self._ask_provider if work is _retrieve else self._gateway.pass_on
-        return make_route(path, method, work, largest_body=largest, absent=absent)
+            return make_route(path, method, work, largest_body=largest, waits=waits)
+        absent = self._ask_provider if work is _retrieve else self._pass_on
+        return make_route(path, method, work, largest_body=largest, waits=waits, absent=absent)
+
+    async def _pass_on(self, request: Request, content: bytes = b"") -> Response:
+        """Ask the provider, where its answer can be this owner's alone."""
+        assert self._gateway is not None
+        if self._options.shares_key:
+            id = request.path_params.get("id")
+            owner = request_owner(request)
+            if id is None or not await asyncio.to_thread(is_begun_here, owner, id):
+                return problem(request.url.path, 404, NOT_OWN, code="not_found")
+        return await self._gateway.pass_on(request, content)
 
     async def _ask_provider(self, request: Request, content: bytes) -> Response:
         """Return the provider's response; where it is one that began here, store its reply."""
         assert self._gateway is not None
-        answer = await self._gateway.pass_on(request)
+        answer = await self._pass_on(request)
         if answer.status_code == 200 and answer.body:
             id = request.path_params["id"]
             # A store that fails does not keep the answer from the client.
@@ -76,7 +88,7 @@ class Responses:
             await asyncio.to_thread(_erase, request_owner(request), id)
         except Absent as error:
             if self._gateway is not None:
-                return await self._gateway.pass_on(request)
+                return await self._pass_on(request)
             return problem(request.url.path, 404, str(error), code="not_found")
         if self._gateway is not None:
             there = await self._gateway.pass_on(request)

@@ -5,18 +5,19 @@ The settings of its request are not stored: a response has the defaults of the A
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.results import Owner, Stored
 from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
 from reasoning_store.server.conversations import find_session
 from reasoning_store.server.openai_routes import Absent
 
 _NAMING: Final = ("conversation", "previous_response_id")
+NOT_OWN: Final = "there is no such response or conversation of this owner"
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 """The ends of a background response's first answer: only its provider knows the rest."""
 _STATUSES: Final = {"streaming": "in_progress", "interrupted": "incomplete"}
@@ -59,6 +60,15 @@ def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:
         if found and found.message.role == "assistant" and found.message.status != "erased":
             return session, found
     raise _absent(id)
+
+
+def is_begun_here(owner: Owner, id: str) -> bool:
+    """Whether a response is one of the owner's, though its reply may not be stored yet."""
+    try:
+        find_response_session(owner, id)
+    except Absent:
+        return False
+    return True
 
 
 def finish_response(owner: Owner, id: str, response: Any, **names: Any) -> None:
@@ -141,8 +151,8 @@ def write_events(response: Mapping[str, Any], after: int) -> Iterator[bytes]:
     events.append({"type": f"response.{last}", "response": dict(response)})
     for number, event in enumerate(events):
         if number > after:
-            data = json.dumps({**event, "sequence_number": number}, ensure_ascii=False)
-            yield f"event: {event['type']}\ndata: {data}\n\n".encode()
+            data = write_json({**event, "sequence_number": number})
+            yield f"event: {event['type']}\ndata: ".encode() + data + b"\n\n"
 
 
 def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], rs.Session | None]:
@@ -170,18 +180,23 @@ def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return {**rest, "input": [*before, *FORM.list_of(body)]}, session
 
 
-def find_named(owner: Owner, body: Mapping[str, Any]) -> tuple[bytes, str] | None:
+def find_named(
+    owner: Owner, body: Mapping[str, Any], *, own_alone: bool = False
+) -> tuple[bytes, str] | None:
     """Return the content to send for a body that names a conversation of ours, and its session.
 
-    ``None`` for one that is not stored here: the provider may know it.
+    ``None`` for one that is not stored here: the provider may know it. With ``own_alone`` it is
+    refused, unless it began here.
     """
     try:
         expanded, session = expand_body(owner, body)
     except Absent:
+        if own_alone and not is_begun_here(owner, str(body.get("previous_response_id"))):
+            raise rs.NotFound(NOT_OWN) from None
         return None
     if session is None:
         return None
-    return json.dumps(expanded, ensure_ascii=False).encode(), session.id
+    return write_json(expanded), session.id
 
 
 def _for_provider(one: StoredItem) -> dict[str, Any]:

@@ -95,8 +95,9 @@ class Upstream:
 
 def returned_headers(response: httpx2.Response, more: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a response as a client gets them, with ours."""
+    encoding = response.headers.encoding  # their bytes are passed on, in whatever it is
     kept: dict[str, Any] = {
-        name: value
+        name: value.encode(encoding).decode("latin-1")
         for name, value in response.headers.items()
         if name.lower() not in _NOT_RETURNED and not name.lower().startswith("access-control-")
     }

@@ -59,6 +59,7 @@ def test_loopback_needs_no_token(host: str) -> None:
         ({"x_reasoning_token": TOKENS["me"], "host": "127.0.0.1.evil.example"}, 403),
         ({"x_reasoning_token": TOKENS["me"], "origin": "https://evil.example"}, 403),
         ({"x_reasoning_token": TOKENS["me"], "origin": "null"}, 403),
+        ({"x_reasoning_token": TOKENS["me"], "origin": "http://[::1"}, 403),
     ],
 )
 def test_a_request_needs_our_name_our_origin_and_a_token(

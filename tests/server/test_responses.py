@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import reasoning_store as rs
+from reasoning_store.results import Owner
+from reasoning_store.server.access import Access
+from reasoning_store.server.openai_routes import make_route
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.testing import response
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
 _numbers = count(1)
+_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""The threads that all requests of a server share."""
 TOOL: Any = {"type": "function", "name": "get_weather", "parameters": {}, "strict": False}
 
 
@@ -280,3 +290,34 @@ def test_a_reply_under_way_is_cancelled(client: openai.OpenAI, provider: Provide
     assert stopped.status == "cancelled"
     assert client.responses.cancel(id).status == "cancelled"
     assert client.responses.retrieve(id).output == stopped.output
+
+
+def test_clients_that_wait_hold_up_no_other_request(store: rs.Store) -> None:
+    """A reply is stored by the threads that other requests share: who waits for it uses none."""
+    ended = threading.Event()
+
+    def wait(owner: Owner, body: Any, query: Any) -> dict[str, Any]:
+        return {"ended": ended.wait(20)}
+
+    def end(owner: Owner, body: Any, query: Any) -> dict[str, Any]:
+        ended.set()
+        return {}
+
+    app = Starlette(
+        routes=[
+            make_route("/wait", "GET", wait, largest_body=1, waits=True),
+            make_route("/end", "GET", end, largest_body=1),
+        ],
+        middleware=[Middleware(Access, store=store, options=ServerOptions())],
+    )
+    with listening(app) as address, ExitStack() as opened:
+        waiting = [
+            opened.enter_context(socket.create_connection(("127.0.0.1", httpx2.URL(address).port)))
+            for _ in range(_THREADS + 1)
+        ]
+        for one in waiting:
+            one.sendall(b"GET /wait HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        httpx2.get(f"{address}/end", timeout=30)
+        answers = [one.makefile("rb").read() for one in waiting]
+
+    assert all(b'{"ended":true}' in one for one in answers)

@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import reasoning_store as rs
@@ -277,3 +277,83 @@ def test_the_providers_key_replaces_the_clients(provider: Provider, store: rs.St
     assert seen[3]["authorization"] == "Bearer mine"
     assert TOKENS["me"] not in str(seen)
     assert "cookie" not in str(seen)
+
+
+def test_a_shared_key_reads_no_response_of_another_owner(address: str, provider: Provider) -> None:
+    """The provider cannot tell the owners apart, so it is not asked."""
+    body = {"model": "deepseek-chat", "input": SECRET}
+    made = httpx2.post(f"{address}/v1/responses", json=body, headers=as_owner("you"))
+    id = made.json()["id"]
+    asked = len(provider.asked)
+    more = {**body, "previous_response_id": id}
+    answers = [
+        httpx2.request(method, f"{address}/v1/responses{path}", json=given, headers=as_owner("me"))
+        for method, path, given in [
+            ("GET", f"/{id}", None),
+            ("DELETE", f"/{id}", None),
+            ("POST", f"/{id}/cancel", None),
+            ("GET", f"/{id}/input_items", None),
+            ("POST", "", more),
+            ("POST", "/compact", more),
+            ("POST", "/input_tokens", more),
+        ]
+    ]
+
+    assert {answer.status_code for answer in answers} == {404}
+    assert len(provider.asked) == asked
+    own = httpx2.get(f"{address}/v1/responses/{id}", headers=as_owner("you"))
+    assert own.json()["id"] == id
+
+
+@pytest.mark.parametrize("id", ["\u0447\u0430\u0442", "a\r\nX-Injected: 1"])
+def test_a_session_whose_id_fits_no_header_is_continued(
+    address: str, store: rs.Store, id: str
+) -> None:
+    """The header is left out, and the chat goes on in its session."""
+    session = store.for_owner("me").session(id, create=True)
+    session.append([rs.user(f"I am {id}"), rs.assistant("Hello.")])
+    texts = [("user", f"I am {id}"), ("assistant", "Hello."), ("user", "Go on.")]
+    body = {**BODY, "messages": [{"role": role, "content": text} for role, text in texts]}
+    answer = httpx2.post(f"{address}/v1/chat/completions", json=body, headers=as_owner("me"))
+
+    assert answer.status_code == 200
+    assert not {"x-reasoning-session", "x-injected"} & {*answer.headers}
+    assert session.head() == 4
+
+
+def test_a_header_without_a_session_names_none(address: str) -> None:
+    """Two such requests are two conversations."""
+    found = [
+        httpx2.post(
+            f"{address}/v1/chat/completions",
+            json={**BODY, "messages": [{"role": "user", "content": text}]},
+            headers={**as_owner("me"), "X-Reasoning-Session": ""},
+        ).headers["X-Reasoning-Session"]
+        for text in ("one", "two")
+    ]
+
+    assert all(found)
+    assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("mode", ["mirror", "clean", "render"])
+def test_half_an_emoji_and_a_header_in_utf8_are_passed_on(store: rs.Store, mode: str) -> None:
+    """A model may end in the middle of an emoji, and a provider write its header in UTF-8."""
+    content = '{"choices":[{"message":{"role":"assistant","content":"<think>a</think>b\\ud83d"}}]}'
+
+    async def answer(request: Request) -> Response:
+        given = Response(content, media_type="application/json")
+        given.raw_headers.append((b"x-model", "\u6a21".encode()))
+        return given
+
+    routes = [Route("/v1/chat/completions", answer, methods=["POST"])]
+    with (
+        listening(Starlette(routes=routes)) as upstream,
+        serving(store, ServerOptions(upstream=upstream)) as address,
+    ):
+        headers = {"X-Reasoning-Mode": mode}
+        found = httpx2.post(f"{address}/v1/chat/completions", json=BODY, headers=headers)
+
+    assert found.status_code == 200
+    assert found.json()["choices"][0]["message"]["content"].endswith("b\ud83d")
+    assert found.headers["x-model"] == "\u6a21"
