@@ -46,7 +46,7 @@ class StoreState:
         self,
         message: Message,
         encoding: str,
-        sent: Mapping[str, Any] | None = None,
+        request_facts: Mapping[str, Any] | None = None,
         *,
         at: int | None = None,
         annotations: Mapping[str, Any] | None = None,
@@ -63,10 +63,10 @@ class StoreState:
                 hint="pass its .message" if held else _MADE,
             )
         message = validation.check_message(message, place and f"{place}.")
-        if sent is None:  # a recorded reply is stored as it came, whatever it lacks
+        if request_facts is None:  # a recorded reply is stored as it came, whatever it lacks
             validation.check_content(message, place and f"{place}.")
         safe = message if self.masker is None else self._mask(message, self.masker)
-        return NewMessage(safe, self.count(safe, encoding), sent, annotations)
+        return NewMessage(safe, self.count(safe, encoding), request_facts, annotations)
 
     def resolve(self, draft: DraftRow) -> NewMessage | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
@@ -78,7 +78,7 @@ class StoreState:
             return None
         encoding = self.ledger.views.view_totals(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
-        return NewMessage(message, self.count(message, encoding), draft.sent, annotations)
+        return NewMessage(message, self.count(message, encoding), draft.request_facts, annotations)
 
     @staticmethod
     def _mask(message: Message, masker: Masker) -> Message:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, Protocol
 
-LAST_THINKERS = 1
+MOST_LAST_THINKERS = 1
 """How many of the last messages with thinking have a rank of their own, from the end.
 
 A strip policy can name no more; requests and running totals both work with this number.
@@ -36,7 +36,7 @@ class TurnPosition(NamedTuple):
     """The position of one message, relative to the open turn and to the last thinking."""
 
     rank: int
-    """How many later messages have thinking, at most ``LAST_THINKERS``: 0 is the last one."""
+    """How many later messages have thinking, at most ``MOST_LAST_THINKERS``: 0 is the last one."""
     in_open_turn: bool
     """It lies in the open turn."""
     has_call: bool
@@ -47,7 +47,7 @@ class TurnPosition(NamedTuple):
 
 _POSITIONS = {
     place: TurnPosition(*place)
-    for place in product(range(LAST_THINKERS + 1), (False, True), (False, True), (False, True))
+    for place in product(range(MOST_LAST_THINKERS + 1), (False, True), (False, True), (False, True))
 }
 
 
@@ -63,8 +63,8 @@ def turn_positions(view: Sequence[Marked]) -> list[TurnPosition]:
     rank = 0
     for number in range(len(marks) - 1, -1, -1):
         _, has_call, has_thinking = marks[number]
-        own = rank if has_thinking else LAST_THINKERS
+        own = rank if has_thinking else MOST_LAST_THINKERS
         positions.append(_POSITIONS[own, number >= start, has_call, open_call])
-        if has_thinking and rank < LAST_THINKERS:
+        if has_thinking and rank < MOST_LAST_THINKERS:
             rank += 1
     return positions[::-1]

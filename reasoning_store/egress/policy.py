@@ -21,8 +21,8 @@ class StripPolicy:
 
     leaves: Callable[[TurnPosition], bool]
     """Whether the thinking of a message at this position stays in the history."""
-    last_thinkers: int = 0
-    """How many of the last messages with thinking it distinguishes, at most ``LAST_THINKERS``.
+    distinguished_thinkers: int = 0
+    """How many of the last messages with thinking it distinguishes, at most ``MOST_LAST_THINKERS``.
 
     With any, a thought that was sent is withheld when a later message has some."""
     strictness: int
@@ -33,7 +33,7 @@ class StripPolicy:
 STRIP_POLICIES: Mapping[Strip, StripPolicy] = {
     "all": StripPolicy(leaves=lambda position: False, strictness=3),
     "allButLast": StripPolicy(
-        leaves=lambda position: position.rank < 1, last_thinkers=1, strictness=1
+        leaves=lambda position: position.rank < 1, distinguished_thinkers=1, strictness=1
     ),
     "none": StripPolicy(leaves=lambda position: True, strictness=0),
     "priorTurns": StripPolicy(leaves=lambda position: position.in_open_turn, strictness=2),
@@ -61,7 +61,7 @@ def is_demanded(floor: Floor, position: TurnPosition) -> bool:
 
 def is_rolling(settings: SettingValues) -> bool:
     """Whether a thought that was sent in one turn may be withheld in the next."""
-    return settings.include_in_context and strip_policy(settings).last_thinkers > 0
+    return settings.include_in_context and strip_policy(settings).distinguished_thinkers > 0
 
 
 def stricter_settings(settings: SettingValues) -> list[SettingValues]:
@@ -73,6 +73,6 @@ def stricter_settings(settings: SettingValues) -> list[SettingValues]:
     choices = sorted(
         (policy.strictness, strip)
         for strip, policy in STRIP_POLICIES.items()
-        if policy.strictness > now and not policy.last_thinkers
+        if policy.strictness > now and not policy.distinguished_thinkers
     )
     return [replace(settings, strip_from_context=strip) for _, strip in choices]

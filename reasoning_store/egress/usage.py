@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from reasoning_store.conversation.blocks import Exactness, Origin
 from reasoning_store.conversation.settings import SettingValues
-from reasoning_store.conversation.turns import LAST_THINKERS, TurnPosition
+from reasoning_store.conversation.turns import MOST_LAST_THINKERS, TurnPosition
 from reasoning_store.egress.admissibility import (
     opaque_inadmissible_because,
     portable_inadmissible_because,
@@ -33,7 +33,7 @@ from reasoning_store.egress.verdicts import Rule
 from reasoning_store.tokens import worst
 
 
-class RunningTotals(Protocol):
+class RunningTotalsLike(Protocol):
     """The running totals of a lineage, up to and including one message."""
 
     @property
@@ -69,9 +69,9 @@ class UsageTotals(Protocol):
     """The rows that the ledger reads for a usage, whose number never grows."""
 
     @property
-    def head(self) -> RunningTotals: ...
+    def head(self) -> RunningTotalsLike: ...
     @property
-    def before_turn(self) -> RunningTotals: ...
+    def before_turn(self) -> RunningTotalsLike: ...
     @property
     def last_thinkers(self) -> Sequence[Thinker]: ...
 
@@ -109,11 +109,11 @@ def count_usage(
     for kind, (every, calls) in _by_kind(head).items():
         closed, closed_calls = before.get(kind, (0, 0))
         thinking[kind] = {
-            TurnPosition(LAST_THINKERS, False, False, open_call): closed - closed_calls,
-            TurnPosition(LAST_THINKERS, False, True, open_call): closed_calls,
-            TurnPosition(LAST_THINKERS, True, False, open_call): (every - closed)
+            TurnPosition(MOST_LAST_THINKERS, False, False, open_call): closed - closed_calls,
+            TurnPosition(MOST_LAST_THINKERS, False, True, open_call): closed_calls,
+            TurnPosition(MOST_LAST_THINKERS, True, False, open_call): (every - closed)
             - (calls - closed_calls),
-            TurnPosition(LAST_THINKERS, True, True, open_call): calls - closed_calls,
+            TurnPosition(MOST_LAST_THINKERS, True, True, open_call): calls - closed_calls,
         }
     for rank, thinker in enumerate(totals.last_thinkers):
         is_open = thinker.position >= (head.turn_start or 0)
@@ -154,7 +154,7 @@ def calibrate(found: ContextUsage, *, counted: int, reported: int) -> ContextUsa
 
 
 def closed_tokens(
-    totals: RunningTotals,
+    totals: RunningTotalsLike,
     position: int,
     last_thinkers: Sequence[Thinker],
     origin_of: OriginOf,
@@ -168,8 +168,8 @@ def closed_tokens(
     """
     thinking: _Weights = {
         kind: {
-            TurnPosition(LAST_THINKERS, False, False, False): every - calls,
-            TurnPosition(LAST_THINKERS, False, True, False): calls,
+            TurnPosition(MOST_LAST_THINKERS, False, False, False): every - calls,
+            TurnPosition(MOST_LAST_THINKERS, False, True, False): calls,
         }
         for kind, (every, calls) in _by_kind(totals).items()
     }
@@ -193,7 +193,7 @@ def first_thinking_sent(
         )
         return any(decide(None, settings, position, to).kept for position in positions)
 
-    if may_be_sent(LAST_THINKERS):
+    if may_be_sent(MOST_LAST_THINKERS):
         return 1
     totals = read_totals()
     sent = [
@@ -209,7 +209,7 @@ _Weights: TypeAlias = dict[str, dict[TurnPosition, int]]
 """The tokens of each kind of thinking, by the position of its message."""
 
 
-def _by_kind(totals: RunningTotals) -> dict[str, tuple[int, int]]:
+def _by_kind(totals: RunningTotalsLike) -> dict[str, tuple[int, int]]:
     """Return all thinking of each kind, and that in messages with a call."""
     return {_PORTABLE: (totals.portable, totals.portable_calls), **totals.opaque}
 
@@ -217,7 +217,7 @@ def _by_kind(totals: RunningTotals) -> dict[str, tuple[int, int]]:
 def _weigh_apart(weights: _Weights, thinker: Thinker, position: TurnPosition) -> None:
     """Move the tokens of one of the last thinkers to the position of its own rank."""
     own = {_PORTABLE: thinker.portable, **thinker.opaque}
-    others = position._replace(rank=LAST_THINKERS)
+    others = position._replace(rank=MOST_LAST_THINKERS)
     for kind, tokens in weights.items():
         tokens[others] -= own.get(kind, 0)
         tokens[position] = tokens.get(position, 0) + own.get(kind, 0)

@@ -65,7 +65,7 @@ class Drafts:
         branch: int,
         *,
         origin: Origin | None = None,
-        sent: Mapping[str, Any] | None = None,
+        request_facts: Mapping[str, Any] | None = None,
         annotations: Mapping[str, Any] | None = None,
         id: str | None = None,
         idempotency_key: str | None = None,
@@ -97,7 +97,7 @@ class Drafts:
             position=0,
             origin=origin,
             annotations=None if annotations is None else dict(annotations),
-            sent=None if sent is None else dict(sent),
+            request_facts=None if request_facts is None else dict(request_facts),
             idempotency_key=key_text,
             created_at=now,
         )

@@ -29,13 +29,13 @@ MOST = (1 << 62) - 1
 class NewMessage:
     """A message to append, with what it counts.
 
-    ``sent`` has the request of a reply (provider, api, model, base URL, resolved settings, digest):
-    JSON, stored with it.
+    ``request_facts`` are those of a reply's request (provider, api, model, base URL, resolved
+    settings, digest): JSON, stored with it.
     """
 
     message: Message
     counts: Counts = field(default_factory=Counts)
-    sent: Mapping[str, Any] | None = None
+    request_facts: Mapping[str, Any] | None = None
     annotations: Mapping[str, Any] | None = None
     id: str | None = None
     """An id of the application's own: a message of this id is stored once."""
@@ -147,9 +147,9 @@ class RunningTotals(NamedTuple):
     number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message that starts the
     open turn; before the first real user message it is None, and ``turn_has_call`` speaks of
     everything so far. ``last_thinking`` and ``last_sent`` are the last messages that have a
-    thinking block, and that have a ``sent``. ``reported`` and ``estimated`` are how many messages
-    hold a count that the provider gave, and one that no one knows exactly: numbers, so that a part
-    can be taken away again. ``clearable`` is how much of ``visible`` is left out if all tool
+    thinking block, and that have ``request_facts``. ``reported`` and ``estimated`` count
+    messages with a count that the provider gave, and that no one knows exactly: numbers, so that
+    a part can be taken away again. ``clearable`` is how much of ``visible`` is left out if all tool
     results up to here are cleared.
 
     A tuple, since several are made for every message that is written; its fields are in the order
@@ -208,7 +208,7 @@ class DraftRow:
     position: int
     origin: Origin | None
     annotations: dict[str, Any] | None
-    sent: dict[str, Any] | None
+    request_facts: dict[str, Any] | None
     idempotency_key: str | None
     """As it is stored, to be compared only."""
     created_at: int
@@ -311,12 +311,12 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class SentRow:
+class RecordedRequest:
     """The request of a reply, as its recorder stored it."""
 
     position: int
     branch: int
-    sent: dict[str, Any]
+    facts: dict[str, Any]
     created_at: int
     input: int | None = None
     """The input tokens that the provider reported for it."""

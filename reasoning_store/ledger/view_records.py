@@ -16,8 +16,8 @@ from reasoning_store.ledger.records import (
     KeptSettings,
     NewMessage,
     OwnThinking,
+    RecordedRequest,
     RunningTotals,
-    SentRow,
     SessionRow,
     StoredRow,
 )
@@ -158,7 +158,7 @@ class ViewTotals:
     before_turn: RunningTotals
     """Just before the open turn; empty where no turn has started."""
     last_thinkers: tuple[OwnThinking, ...]
-    """The last messages with thinking in the view, the last one first: ``LAST_THINKERS``."""
+    """The last messages with thinking in the view, the last one first: ``MOST_LAST_THINKERS``."""
     origins: dict[int, Origin]
     """The origins that ``head.opaque`` names, but for 0."""
     encoding: str
@@ -174,5 +174,5 @@ class RequestSnapshot:
     session: SessionRow
     settings: KeptSettings
     totals: ViewTotals
-    last_request: SentRow | None
+    last_request: RecordedRequest | None
     """That of the last recorded reply; None, too, where it was not asked for."""

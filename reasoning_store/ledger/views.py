@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation import placeholders
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.conversation.turns import LAST_THINKERS
+from reasoning_store.conversation.turns import MOST_LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, compactions, history, profiles, sessions
 from reasoning_store.ledger.branches import BranchRead, PositionTotals
@@ -24,9 +24,9 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
     OwnThinking,
+    RecordedRequest,
     RunningTotals,
     Segment,
-    SentRow,
     SessionRow,
     StoredRow,
 )
@@ -57,14 +57,14 @@ _REPLIES = select(_b.position, _b.sent, _m.created_at, _m.input).where(
     _m.position == _b.position,
 )
 _BOTH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
-_SENT = Statement(_REPLIES.where(_b.position == bindparam("position")))
+_REQUEST = Statement(_REPLIES.where(_b.position == bindparam("position")))
 
 _CLEARABLE = Statement(
     select(_m.position, _m.clearable)
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("branch"))
     .where(_m.position.between(bindparam("first"), bindparam("last")), _m.clearable > 0)
 )
-_SENT_FROM = Statement(
+_REQUESTS_FROM = Statement(
     _REPLIES.where(
         _b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None)
     ).order_by(_b.position)
@@ -169,7 +169,7 @@ def request_snapshot(
     read = branches.decode_branch(both[of_session:])
     counted = _view_totals(connection, key, read, at)
     position = counted.uncompacted.last_sent if with_last else None
-    last = None if position is None else _sent_at(connection, key, read.row, position)
+    last = None if position is None else _request_at(connection, key, read.row, position)
     return RequestSnapshot(now, profiles.kept_settings(connection, now), counted, last)
 
 
@@ -232,7 +232,7 @@ def _last_thinkers(
     ``position`` is the last one with thinking; totals that are read are added to ``carried``.
     """
     thinkers: list[OwnThinking] = []
-    while position is not None and len(thinkers) < LAST_THINKERS:
+    while position is not None and len(thinkers) < MOST_LAST_THINKERS:
         inside = [one.first for one in ranges if one.first <= position <= one.last]
         before = (inside[0] if inside else position) - 1
         missing = [at for at in (before, position) if at not in carried]
@@ -263,51 +263,59 @@ def _origins_of(connection: Connection, key: int, head: RunningTotals) -> dict[i
     return {number: origins.one(connection, key, number) for number in numbers if number}
 
 
-def last_sent(connection: Connection, key: int, branch: int, at: int | None) -> SentRow | None:
+def last_request(
+    connection: Connection, key: int, branch: int, at: int | None
+) -> RecordedRequest | None:
     """Return the last reply at or before ``at`` that was recorded, with its request."""
     found = branches.get(connection, key, branch)
     position = totals_at(connection, key, found, at).last_sent
-    return None if position is None else _sent_at(connection, key, found, position)
+    return None if position is None else _request_at(connection, key, found, position)
 
 
-def _sent_at(connection: Connection, key: int, found: BranchRow, position: int) -> SentRow:
+def _request_at(
+    connection: Connection, key: int, found: BranchRow, position: int
+) -> RecordedRequest:
     number = branches.segment_at(found, position).branch
-    row = _SENT.row(connection, {"key": key, "branch": number, "position": position})
+    row = _REQUEST.row(connection, {"key": key, "branch": number, "position": position})
     if row is None or row[1] is None:
         raise CorruptRow(f"message {position} does not say what was sent")
-    return _sent(number, row)
+    return _recorded_request(number, row)
 
 
-def in_force_when_sent(connection: Connection, key: int, sent: SentRow) -> ActiveCompactions:
+def in_force_when_sent(
+    connection: Connection, key: int, request: RecordedRequest
+) -> ActiveCompactions:
     """Return what was in force when the request was made that a recorded reply answers.
 
     On the reply's own branch: a fork after it may have others by now.
     """
-    found, _, next_compaction = branches.read_branch(connection, key, sent.branch)
+    found, _, next_compaction = branches.read_branch(connection, key, request.branch)
     if next_compaction == 1:
         return NOTHING_IN_FORCE
-    turn_start = totals_at(connection, key, found, sent.position - 1).turn_start
+    turn_start = totals_at(connection, key, found, request.position - 1).turn_start
     return compaction_rows.in_force_at(
-        connection, key, sent.branch, turn_start, then=sent.created_at
+        connection, key, request.branch, turn_start, then=request.created_at
     )
 
 
-def sent_from(connection: Connection, key: int, branch: int, first: int) -> list[SentRow]:
+def requests_from(
+    connection: Connection, key: int, branch: int, first: int
+) -> list[RecordedRequest]:
     """Return the recorded replies from a position on, with their requests."""
     found = branches.get(connection, key, branch)
     return [
-        _sent(part.branch, row)
+        _recorded_request(part.branch, row)
         for part in branches.segments_between(found, first, found.totals.position)
-        for row in _SENT_FROM.rows(
+        for row in _REQUESTS_FROM.rows(
             connection,
             {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
         )
     ]
 
 
-def _sent(branch: int, row: Sequence[Any]) -> SentRow:
+def _recorded_request(branch: int, row: Sequence[Any]) -> RecordedRequest:
     position, sent, created_at, reported = row
-    return SentRow(position, branch, parsed(sent), created_at, reported)
+    return RecordedRequest(position, branch, parsed(sent), created_at, reported)
 
 
 class Reads(Protocol):
@@ -350,22 +358,24 @@ class Views:
             partial(request_snapshot, session=session, branch=branch, at=at, with_last=with_last)
         )
 
-    def last_sent(self, session_key: int, branch: int, at: int | None = None) -> SentRow | None:
+    def last_request(
+        self, session_key: int, branch: int, at: int | None = None
+    ) -> RecordedRequest | None:
         """Return the last recorded reply's request, at the head or at an earlier position."""
         return self._database.read(
-            lambda connection: last_sent(connection, session_key, branch, at)
+            lambda connection: last_request(connection, session_key, branch, at)
         )
 
-    def in_force_when_sent(self, session_key: int, sent: SentRow) -> ActiveCompactions:
+    def in_force_when_sent(self, session_key: int, request: RecordedRequest) -> ActiveCompactions:
         """Return what was in force when the request of a recorded reply was made."""
         return self._database.read(
-            lambda connection: in_force_when_sent(connection, session_key, sent)
+            lambda connection: in_force_when_sent(connection, session_key, request)
         )
 
-    def sent_from(self, session_key: int, branch: int, first: int) -> list[SentRow]:
+    def requests_from(self, session_key: int, branch: int, first: int) -> list[RecordedRequest]:
         """Return the requests of the recorded replies from a position on."""
         return self._database.read(
-            lambda connection: sent_from(connection, session_key, branch, first)
+            lambda connection: requests_from(connection, session_key, branch, first)
         )
 
     def view(

@@ -42,20 +42,20 @@ def origin_and_tags(
     return request.target, request.settings.tags
 
 
-def sent_of(to: Origin, request: Request | None) -> dict[str, Any]:
+def request_facts(to: Origin, request: Request | None) -> dict[str, Any]:
     """Return the stored facts of the request that a reply answers; its address has no login."""
-    sent: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "provider": to.provider,
         "model": to.model,
         "api": to.api,
         "baseUrl": to.base_url,
     }
     if request is not None:
-        sent |= {"settings": request.settings.by_key(), "digest": request.digest}
-        sent["tokens"] = request.tokens.effective
+        facts |= {"settings": request.settings.by_key(), "digest": request.digest}
+        facts["tokens"] = request.tokens.effective
         layers = {key: item.layer for key, item in request.settings.resolved().items()}
-        sent["chosen"] = [key for key, layer in layers.items() if layer != "default"]
-    return sent
+        facts["chosen"] = [key for key, layer in layers.items() if layer != "default"]
+    return facts
 
 
 def check_metadata(given: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -34,7 +34,7 @@ from reasoning_store.recording.reply_facts import (
     check_metadata,
     has_more_than_origin,
     origin_and_tags,
-    sent_of,
+    request_facts,
 )
 from reasoning_store.stored import STOP_REASON, STOPPED, Stored, as_public_conflict, stop_reason
 
@@ -74,7 +74,7 @@ class ReplyRecorder:
         self._branch = branch.number
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
-        self._sent = sent_of(self._origin, request)
+        self._request_facts = request_facts(self._origin, request)
         self._answers_request = request is not None
         self._id = id
         self._key = idempotency_key
@@ -152,7 +152,7 @@ class ReplyRecorder:
                 self._row.key,
                 self._branch,
                 origin=self._origin,
-                sent=self._sent,
+                request_facts=self._request_facts,
                 annotations=self._annotations,
                 id=self._id,
                 idempotency_key=self._key,
@@ -355,11 +355,12 @@ class ReplyRecorder:
             message = replace(message, finish_reason=STOPPED)
             annotations[STOP_REASON] = self._stop_reason
         if not self._answers_request and message.origin is not None:
-            self._sent["api"] = message.origin.api  # the next request goes the same way
+            self._request_facts["api"] = message.origin.api  # the next request goes the same way
         # Each further choice becomes a fork.
         prepare, encoding = self._state.prepare, self._row.encoding
-        entry = prepare(message, encoding, self._sent, annotations=annotations)
-        alternatives = [prepare(choice, encoding, self._sent) for choice in normalizer.others]
+        facts = self._request_facts
+        entry = prepare(message, encoding, facts, annotations=annotations)
+        alternatives = [prepare(choice, encoding, facts) for choice in normalizer.others]
         (row,) = self._ledger.drafts.finish(draft, [entry], alternatives=alternatives)
         return Stored(row)
 

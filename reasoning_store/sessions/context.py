@@ -17,7 +17,7 @@ from reasoning_store.egress.budget import THRESHOLD
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.usage import ContextUsage, calibrate, count_usage, first_thinking_sent
 from reasoning_store.egress.verdicts import ViewedMessage
-from reasoning_store.ledger.records import SentRow
+from reasoning_store.ledger.records import RecordedRequest
 from reasoning_store.sessions import settings as session_settings
 from reasoning_store.sessions.branch import SessionBranch
 from reasoning_store.sessions.view import (
@@ -74,7 +74,11 @@ class Context:
                 read.earlier_view, earlier.policy, earlier.to, replace(inputs, extra={})
             )
         request = build(read.view, read.policy, read.to, inputs, previous=previous)
-        if previous is None and read.sent is not None and "digest" in read.sent.sent:
+        if (
+            previous is None
+            and read.last_request is not None
+            and "digest" in read.last_request.facts
+        ):
             request = replace(request, cache_break=0)  # system or tools have changed
         self._last_request = request
         return request
@@ -221,9 +225,9 @@ class Context:
         return self._session._here()
 
 
-def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> ContextUsage:
+def _calibrated(found: ContextUsage, to: Target, last: RecordedRequest | None) -> ContextUsage:
     """Return a count scaled by the provider's report for the last request, if it reported."""
-    counted = None if last is None else last.sent.get("tokens")
+    counted = None if last is None else last.facts.get("tokens")
     if last is None or not last.input or not isinstance(counted, int) or counted <= 0:
         return found
     before = resolve_target(UNNAMED, lambda: last).origin
@@ -236,7 +240,7 @@ def _calibrated(found: ContextUsage, to: Target, last: SentRow | None) -> Contex
 class _RequestReads:
     """The inputs of a request, read at one moment."""
 
-    sent: SentRow | None
+    last_request: RecordedRequest | None
     """The request that the last recorded reply answered."""
     policy: Policy
     to: Target

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from reasoning_store.conversation.blocks import (
     Origin,
 )
-from reasoning_store.ledger.records import SentRow, SessionRow
+from reasoning_store.ledger.records import RecordedRequest, SessionRow
 from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow, ViewTotals
 from reasoning_store.ledger.views import Views
@@ -75,7 +75,7 @@ class SessionView:
     def target(self, options: ContextOptions) -> Target:
         """Return the model that is named, or that gave the last recorded reply."""
         return resolve_target(
-            options.names, lambda: self.ledger_views.last_sent(self.key, self.branch_number)
+            options.names, lambda: self.ledger_views.last_request(self.key, self.branch_number)
         )
 
     def request_snapshot(self, at: int | None = None, *, with_last: bool = True) -> RequestSnapshot:
@@ -118,8 +118,8 @@ class SessionView:
         from reasoning_store.egress.usage import first_thinking_sent
 
         first = first_thinking_sent(self.totals, policy.settings, to)
-        sent = self.ledger_views.sent_from(self.key, self.branch_number, first)
-        digests = {row.position: row.sent["digest"] for row in sent if "digest" in row.sent}
+        requests = self.ledger_views.requests_from(self.key, self.branch_number, first)
+        digests = {row.position: row.facts["digest"] for row in requests if "digest" in row.facts}
         return [
             item._replace(inputs_digest=digests[item.number])
             if item.number in digests and not item.summary
@@ -136,13 +136,13 @@ class SessionView:
         from reasoning_store.egress.usage import first_thinking_sent
 
         last = now.last_request
-        if last is None or "digest" not in last.sent:
+        if last is None or "digest" not in last.facts:
             return None
-        if digest is not None and last.sent["digest"] != digest:
+        if digest is not None and last.facts["digest"] != digest:
             return None
-        to = _target_of(last.sent)
-        values = last.sent["settings"]
-        chosen = last.sent.get("chosen", values)  # rows of before have none: all were chosen
+        to = _target_of(last.facts)
+        values = last.facts["settings"]
+        chosen = last.facts.get("chosen", values)  # rows of before have none: all were chosen
         policy = resolve({key: values[key] for key in chosen})
         in_force = self.ledger_views.in_force_when_sent(self.key, last)
         erased_at = now.session.erased_at
@@ -175,21 +175,23 @@ def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, 
     return origin_and_field
 
 
-def resolve_target(names: tuple[str | None, ...], last: Callable[[], SentRow | None]) -> Target:
+def resolve_target(
+    names: tuple[str | None, ...], last: Callable[[], RecordedRequest | None]
+) -> Target:
     """Return the model that is named, or the one that gave the last recorded reply."""
     from reasoning_store.egress.target import find_target, known_target
 
     if names == UNNAMED:
         found = last()
-        return _target_of(found.sent if found is not None else {})
+        return _target_of(found.facts if found is not None else {})
     if all(name is None or isinstance(name, str) for name in names):
         return known_target(*names)
     return find_target(*names)
 
 
-def _target_of(sent: Mapping[str, Any]) -> Target:
+def _target_of(facts: Mapping[str, Any]) -> Target:
     """Return the target of a recorded request."""
     from reasoning_store.egress.target import continued_target
 
-    names = (sent.get("provider"), sent.get("model"), sent.get("api"), sent.get("baseUrl"))
+    names = (facts.get("provider"), facts.get("model"), facts.get("api"), facts.get("baseUrl"))
     return continued_target(*names)

@@ -397,7 +397,7 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
                 count,
                 starts_turn=message.starts_turn,
                 origin=origins.index(message.origin),
-                sent=False,
+                has_request=False,
             )
             for message, count in zip(messages, counts, strict=True)
         ),

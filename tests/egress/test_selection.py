@@ -10,7 +10,7 @@ from hypothesis import given
 
 import reasoning_store as rs
 from reasoning_store.conversation.settings import SettingValues, Strip
-from reasoning_store.conversation.turns import LAST_THINKERS, turn_positions
+from reasoning_store.conversation.turns import MOST_LAST_THINKERS, turn_positions
 from reasoning_store.egress.counting import count_message
 from reasoning_store.egress.policy import STRIP_POLICIES
 from reasoning_store.egress.request_warnings import TEXTS
@@ -656,7 +656,9 @@ def test_every_code_has_a_text() -> None:
 def test_every_value_of_the_setting_has_a_strip_policy() -> None:
     """None tells apart more of the last thinkers than the running totals do."""
     assert STRIP_POLICIES.keys() == {*get_args(Strip)}
-    assert all(policy.last_thinkers <= LAST_THINKERS for policy in STRIP_POLICIES.values())
+    assert all(
+        policy.distinguished_thinkers <= MOST_LAST_THINKERS for policy in STRIP_POLICIES.values()
+    )
 
 
 # --- bad input

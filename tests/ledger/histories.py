@@ -223,7 +223,7 @@ def resolved(draft: DraftRow) -> NewMessage | None:
     return NewMessage(
         assistant(text, status="interrupted", origin=draft.origin),
         Counts(visible=len(text)),
-        draft.sent,
+        draft.request_facts,
     )
 
 

@@ -52,7 +52,12 @@ class Recounted(NamedTuple):
 
 
 def state_of(
-    blocks: Iterable[Block], counts: Counts, *, starts_turn: bool, origin: int | None, sent: bool
+    blocks: Iterable[Block],
+    counts: Counts,
+    *,
+    starts_turn: bool,
+    origin: int | None,
+    has_request: bool,
 ) -> RunningTotals:
     """Return the state of a conversation that is this one message."""
     all_blocks = list(blocks)
@@ -68,7 +73,7 @@ def state_of(
         has_call=any(isinstance(block, ToolCallBlock) for block in all_blocks),
         starts_turn=starts_turn,
         origin=origin,
-        sent=sent,
+        has_request=has_request,
     )
 
 
@@ -92,7 +97,7 @@ def recount(ledger: Ledger, key: int, branch: int) -> list[Recounted]:
                 ),
                 starts_turn=row.message.starts_turn,
                 origin=origin,
-                sent=bool(sent),
+                has_request=bool(sent),
             )
             for row, (_, origin, clearable, sent, *_rest) in zip(rows, stored, strict=True)
         ]

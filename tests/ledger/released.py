@@ -141,7 +141,7 @@ def fill(ledger: Ledger) -> None:
     ledger.branches.activate(key, fork)
     ledger.budgets.remember(key, "warn")
     draft = ledger.drafts.begin(
-        key, fork, origin=Origin(model="m"), sent={"a": 1}, idempotency_key="third"
+        key, fork, origin=Origin(model="m"), request_facts={"a": 1}, idempotency_key="third"
     )
     add_part(ledger, draft, 1, part("so f"))
     add_part(ledger, draft, 2, part("ar"))

@@ -294,25 +294,27 @@ def test_a_window_is_what_slicing_gives(ledger: Ledger) -> None:
 def test_what_was_sent_is_kept_with_the_reply(ledger: Ledger) -> None:
     """The last recorded reply is found from the head and from any earlier position."""
     session = new_session(ledger)
-    first = replace(answered(), sent={"provider": "a", "settings": {"reasoning.effort": "high"}})
-    second = replace(answered(), sent={"provider": "b\0"})
+    first = replace(
+        answered(), request_facts={"provider": "a", "settings": {"reasoning.effort": "high"}}
+    )
+    second = replace(answered(), request_facts={"provider": "b\0"})
 
-    assert ledger.views.last_sent(session.key, 1) is None
+    assert ledger.views.last_request(session.key, 1) is None
     ledger.messages.append(
         session.key, 1, [said(), first, said(), answered(), said(), second, said()]
     )
     at_head, before = (
-        ledger.views.last_sent(session.key, 1),
-        ledger.views.last_sent(session.key, 1, at=5),
+        ledger.views.last_request(session.key, 1),
+        ledger.views.last_request(session.key, 1, at=5),
     )
 
     assert at_head is not None
     assert before is not None
-    assert (6, second.sent) == (at_head.position, at_head.sent)
-    assert (2, first.sent) == (before.position, before.sent)
-    assert ledger.views.last_sent(session.key, 1, at=1) is None
+    assert (6, second.request_facts) == (at_head.position, at_head.facts)
+    assert (2, first.request_facts) == (before.position, before.facts)
+    assert ledger.views.last_request(session.key, 1, at=1) is None
     with pytest.raises(NotFound):
-        ledger.views.last_sent(session.key, 1, at=8)
+        ledger.views.last_request(session.key, 1, at=8)
 
 
 REFUSED = [

@@ -668,7 +668,7 @@ def test_usage_of_a_view_equals_a_recount_of_it(
             for row, entry in zip(
                 ledger.messages.append(session.key, line.number, what), what, strict=True
             ):
-                sent |= {row.id} if entry.sent is not None else set()
+                sent |= {row.id} if entry.request_facts is not None else set()
                 clearable[row.id] = entry.counts.clearable
         elif kind == "fork":
             at = min(what, ledger.branches.head(session.key, line.number).position) + 1
@@ -829,7 +829,7 @@ def test_what_is_between_two_states_is_what_was_put_there(
             entry.counts,
             starts_turn=entry.message.starts_turn,
             origin=7,
-            sent=False,
+            has_request=False,
         )
         for entry in (one, two, three)
     )

@@ -121,7 +121,7 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
     with Ledger.open(url) as ledger, Ledger.open(url) as reader:
         session = new_session(ledger)
         assert reader.drafts.get(session.key, 1) is None
-        draft = recording(ledger, session, origin=ORIGIN, sent={"y": 1})
+        draft = recording(ledger, session, origin=ORIGIN, request_facts={"y": 1})
         note(ledger, draft, {"x": "\0"})
         seen: list[str] = []
         for n in range(1, 6):
@@ -131,7 +131,11 @@ def test_other_readers_see_it_grow_at_its_end_only(url: str) -> None:
             assert list(found.parts[: len(seen)]) == seen
             seen = list(found.parts)
             assert (found.id, found.position, found.expired) == (draft.id, 1, False)
-            assert (found.origin, found.annotations, found.sent) == (ORIGIN, {"x": "\0"}, {"y": 1})
+            assert (found.origin, found.annotations, found.request_facts) == (
+                ORIGIN,
+                {"x": "\0"},
+                {"y": 1},
+            )
 
         ledger.drafts.finish(draft, [complete(5)])
 
@@ -256,7 +260,9 @@ def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> N
     """First what has arrived, then the message; the recorder learns, also at its end."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said("q")])
-    draft = recording(ledger, session, 2, idempotency_key="k", origin=ORIGIN, sent={"p": 1})
+    draft = recording(
+        ledger, session, 2, idempotency_key="k", origin=ORIGIN, request_facts={"p": 1}
+    )
 
     (row,) = ledger.messages.append(
         session.key, 1, [said("me!")], idempotency_key="m", resolve=resolved
@@ -267,7 +273,7 @@ def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> N
     assert (ended.id, ended.message.status) == (draft.id, "interrupted")
     assert (ended.created_at, ended.message.origin) == (draft.created_at, ORIGIN)
     assert ledger.history.by_idempotency_key(session.key, "k") == [ended]
-    assert ledger.views.last_sent(session.key, 1) is not None
+    assert ledger.views.last_request(session.key, 1) is not None
     assert not add_part(ledger, draft, 3, part("3 "))
     assert not renew(ledger, draft)
     assert not ledger.drafts.drop(draft)

@@ -113,7 +113,7 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
     assert row.message == Message(role="assistant", status="erased")
     assert row.counts == Counts()
     assert (row.id, row.position, row.created_at) == (before[1].id, 2, before[1].created_at)
-    assert ledger.views.last_sent(session.key, 1) is None
+    assert ledger.views.last_request(session.key, 1) is None
     assert [row.message.role for row in ledger.history.read(session.key, 1)] == [
         "user",
         "assistant",
@@ -161,7 +161,7 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     """The chat stays as it was, with its origin, its usage and what was sent."""
     session = new_session(ledger)
     origin = Origin(provider="p", model="m")
-    first = replace(answered(origin=origin), sent={"provider": "p"})
+    first = replace(answered(origin=origin), request_facts={"provider": "p"})
     ledger.messages.append(session.key, 1, [said(), first, answered("later", "other")])
 
     done = ledger.erasure.erase_message(session.key, 1, 2, only="reasoning")
@@ -170,7 +170,7 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     assert replace(done, copies=()) == Erased(thinking_blocks=1)
     assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
     assert row.counts == Counts(visible=3)
-    assert ledger.views.last_sent(session.key, 1) is not None
+    assert ledger.views.last_request(session.key, 1) is not None
     assert ledger.branches.head(session.key, 1).portable == len("other")
     whole(ledger, session.key)
     assert (
@@ -229,7 +229,7 @@ def test_the_seals_of_thoughts_go_with_the_reasoning(
             ledger.erasure.erase_message(session.key, 1, 2, only="reasoning")
 
         assert ledger.history.get(session.key, 1, 2).message.blocks == left
-        assert ledger.views.last_sent(session.key, 1) is not None
+        assert ledger.views.last_request(session.key, 1) is not None
         assert found(sqlite_path, "seal") == {}
         whole(ledger, session.key)
 
@@ -640,7 +640,7 @@ def fill(ledger: Ledger, names: list[str], chance: random.Random, turns: int) ->
             idempotency_key=f"<{name}> {turn}",
         )
     for name in names:
-        draft = ledger.drafts.begin(keys[name], 1, sent={"x": name})
+        draft = ledger.drafts.begin(keys[name], 1, request_facts={"x": name})
         note(ledger, draft, {"x": f"<{name}>"})
         add_part(ledger, draft, 1, part(marked(name, chance)()))
     return keys

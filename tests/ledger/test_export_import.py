@@ -148,7 +148,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
         ledger.compactions.undo(key, branch, what)
     elif kind == "draft":
         if ledger.drafts.get(key, branch) is None:
-            draft = ledger.drafts.begin(key, branch, sent={"x": what})
+            draft = ledger.drafts.begin(key, branch, request_facts={"x": what})
             note(ledger, draft, {what: 1})
             add_part(ledger, draft, 1, part(what))
     elif kind == "set":
@@ -205,7 +205,7 @@ def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
             )
             key = session.key
             ledger.sessions.use_profile(key, f"p{n}")
-            reply = replace(answered(origin=Origin(model="m")), sent={"x": 1})
+            reply = replace(answered(origin=Origin(model="m")), request_facts={"x": 1})
             ledger.messages.append(
                 key, 1, [said(), reply, said(), calling("c"), answering("c"), said()]
             )

@@ -59,7 +59,7 @@ def test_every_state_equals_a_recount(
             for row, entry in zip(
                 ledger.messages.append(session.key, branch, what), what, strict=True
             ):
-                sent |= {row.id} if entry.sent is not None else set()
+                sent |= {row.id} if entry.request_facts is not None else set()
                 clearable[row.id] = entry.counts.clearable
 
     for branch in branches:
@@ -114,7 +114,7 @@ def test_states_add_in_any_grouping(one: NewMessage, two: NewMessage, three: New
             entry.counts,
             starts_turn=entry.message.starts_turn,
             origin=7,
-            sent=entry.sent is not None,
+            has_request=entry.request_facts is not None,
         )
         for entry in (one, two, three)
     )

@@ -97,11 +97,11 @@ def check_messages(ledger: Ledger, url: str, text: str) -> None:
 
     with Ledger.open(url) as elsewhere:
         read = elsewhere.history.read(session.key, 1)
-        sent = elsewhere.views.last_sent(session.key, 1)
+        sent = elsewhere.views.last_request(session.key, 1)
 
         assert [row.message for row in read] == [entry.message for entry in given_]
         assert sent is not None
-        assert sent.sent == {text: text}
+        assert sent.facts == {text: text}
         light = elsewhere.history.read(session.key, 1, thinking=False)
         assert (light[1].headers or ())[0].source_field == text
 
@@ -133,7 +133,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
     ledger.messages.append(session.key, 1, [said(text)])
     summary = NewMessage(user(text or "x"), Counts(visible=1))
     compact(ledger, session.key, 1, 1, 1, summary)
-    begun = ledger.drafts.begin(session.key, 1, sent=more, idempotency_key=f"draft {text}")
+    begun = ledger.drafts.begin(session.key, 1, request_facts=more, idempotency_key=f"draft {text}")
     note(ledger, begun, more)
 
     with Ledger.open(url) as elsewhere:
@@ -148,7 +148,7 @@ def check_session(ledger: Ledger, url: str, text: str) -> None:
         assert again.id == first[0].id
         draft = elsewhere.drafts.get(session.key, 1)
         assert draft is not None
-        assert (draft.annotations, draft.sent) == (more, more)
+        assert (draft.annotations, draft.request_facts) == (more, more)
         (compaction,) = elsewhere.views.compactions(session.key, 1)
         assert isinstance(compaction, SummaryRow)
         assert compaction.message == summary.message

@@ -114,7 +114,7 @@ def encode_message(entry: NewMessage, *, id: str, created_at: int) -> EncodedMes
     ]
     origin = None if message.origin is None else _origin_of(message.origin)
     number = None if origin is None else origin[0]
-    body = _body(message, visible, entry.sent)
+    body = _body(message, visible, entry.request_facts)
     rows = [_thinking_row(one, block) for one, (_, block) in zip(headers, thoughts, strict=True)]
     parts = MessageParts(
         id=id,
@@ -135,7 +135,7 @@ def encode_message(entry: NewMessage, *, id: str, created_at: int) -> EncodedMes
         has_call=message.has_call,
         starts_turn=message.starts_turn,
         origin=number,
-        sent=entry.sent is not None,
+        has_request=entry.request_facts is not None,
     )
     used = reasoning_used(message.role, columns["reasoning"], counts.thinking)
     return EncodedMessage(entry, columns, body, rows, own, used, origin)
@@ -262,7 +262,7 @@ def _bare(block: Block) -> TypeGuard[TextBlock]:
 
 
 def _body(
-    message: Message, visible: Sequence[Block], sent: Mapping[str, Any] | None
+    message: Message, visible: Sequence[Block], request_facts: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the columns of ``bodies``.
 
@@ -294,7 +294,7 @@ def _body(
     return {
         "text": text,
         "data": codec.dumps(data) if data else None,
-        "sent": None if sent is None else codec.dumps(dict(sent)),
+        "sent": None if request_facts is None else codec.dumps(dict(request_facts)),
     }
 
 

@@ -229,7 +229,9 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
             raise CorruptRow(f"message {place[1]} cannot be read back")
         emptied = NewMessage(Message(role=role, status="erased"))
         encoded = columns.encode_message(emptied, id="", created_at=0)
-        changes.append(Change(place, encoded.columns, Own(starts_turn=False, sent=False), None))
+        changes.append(
+            Change(place, encoded.columns, Own(starts_turn=False, has_request=False), None)
+        )
     return changes
 
 
@@ -242,7 +244,7 @@ def _tool_blocks(role: str, data: str) -> Sequence[ToolBlock]:
 def without_reasoning(row: StoredRow, left: Message, counts: Counts) -> Change:
     """Return how a message becomes what is left of it without reasoning."""
     encoded = columns.encode_message(NewMessage(left, counts), id=row.id, created_at=row.created_at)
-    own = Own(starts_turn=left.starts_turn, sent=None)
+    own = Own(starts_turn=left.starts_turn, has_request=None)
     place = (row.branch, row.position)
     return Change(place, encoded.columns, own, row.digest, encoded.body)
 

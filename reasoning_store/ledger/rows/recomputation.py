@@ -50,7 +50,7 @@ class Own:
     """The facts about a changed message that its narrow row does not have."""
 
     starts_turn: bool
-    sent: bool | None
+    has_request: bool | None
     """None: as it was."""
 
 
@@ -107,9 +107,9 @@ def _old_and_own(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals
     """Return the totals that a row carries, and those of its message alone."""
     position, origin, visible, clearable, exactness, has_call, shape, *stored = row
     old = decode.decode_totals(position, stored)
-    sent = old.last_sent == position
-    if changed is not None and changed.sent is not None:
-        sent = changed.sent
+    has_request = old.last_sent == position
+    if changed is not None and changed.has_request is not None:
+        has_request = changed.has_request
     own = totals.message_totals(
         decode.headers_of(shape),
         visible=visible,
@@ -118,6 +118,6 @@ def _old_and_own(row: Sequence[Any], changed: Own | None) -> tuple[RunningTotals
         has_call=bool(has_call),
         starts_turn=old.turn_start == position if changed is None else changed.starts_turn,
         origin=origin,
-        sent=sent,
+        has_request=has_request,
     )
     return old, own

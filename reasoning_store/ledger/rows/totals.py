@@ -53,7 +53,7 @@ def message_totals(
     has_call: bool,
     starts_turn: bool,
     origin: int | None,
-    sent: bool,
+    has_request: bool,
 ) -> RunningTotals:
     """Return the state of one message, of which only this is known."""
     portable = 0
@@ -73,7 +73,7 @@ def message_totals(
         1 if starts_turn else None,
         has_call,
         1 if thinking else None,
-        1 if sent else None,
+        1 if has_request else None,
         int(exactness == "reported"),
         int(exactness == "estimated"),
         clearable,

@@ -146,7 +146,7 @@ def _draft(row: DraftRow) -> Line:
         id=row.id,
         origin=None if row.origin is None else codec.origin_to_json(row.origin),
         annotations=row.annotations,
-        sent=row.sent,
+        sent=row.request_facts,
         repeat=row.idempotency_key,
         parts=list(row.parts),
         created_at=row.created_at,

@@ -188,7 +188,7 @@ class IncomingSession:
             position=branch.next_position,
             origin=None if line.origin is None else _origin(line.origin),
             annotations=None if annotations is None else dict(annotations),
-            sent=line.sent,
+            request_facts=line.sent,
             idempotency_key=line.repeat,
             created_at=line.created_at,
             parts=tuple(parts),
