@@ -288,6 +288,7 @@ def _append(session: rs.Session, messages: list[rs.Message], *, after: int | Non
         # Another request has continued the same messages meanwhile: this one goes on next to it.
         session = session.fork(at=after + 1)
         session.append(messages)
+        session.activate(session.branch_id)
     return session
 
 

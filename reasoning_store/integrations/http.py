@@ -114,7 +114,7 @@ class _Keeper:
             request.content,
             path=url.path,
             base_url=_base_url(str(url)),
-            session_id=request.headers.get(SESSION_HEADER, self._session_id),
+            session_id=request.headers.get(SESSION_HEADER) or self._session_id,
         )
         if exchange is None:
             return request, None

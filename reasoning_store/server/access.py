@@ -27,6 +27,7 @@ KEY_HEADERS: Final = ("authorization", "x-api-key")
 """Headers of a provider's key, in which a client may send our token instead."""
 _COOKIE: Final = "reasoning_store"
 _SIGN_IN: Final = "/sign-in"
+_POLICY: Final = "default-src 'none'; form-action 'self'; frame-ancestors 'none'"
 _OPEN: Final = frozenset({"/healthz"})
 """Paths that need no token and are called by any name."""
 _LONGEST_FORM: Final = 4096
@@ -166,7 +167,7 @@ class Access:
 
 
 def _sign_in_page(status: int) -> Response:
-    return HTMLResponse(_PAGE, status, headers={"Content-Security-Policy": "default-src 'none'"})
+    return HTMLResponse(_PAGE, status, headers={"Content-Security-Policy": _POLICY})
 
 
 def _host_name(host: str) -> str:

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 import reasoning_store as rs
-from reasoning_store.integrations.client_bodies import find_form
+from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.server.access import request_owner
@@ -28,7 +28,7 @@ from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import StoreFailed, problem
 from reasoning_store.server.relay import Relay, describe_failure, run_to_end
 from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
-from reasoning_store.server.stored_responses import find_named
+from reasoning_store.server.stored_responses import ask_for_seals, find_named
 from reasoning_store.server.tracing import find_call
 from reasoning_store.server.unsaved import UnsavedReplies
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
@@ -88,8 +88,11 @@ class Gateway:
             return body
         content, session_id = body.content, _named_session(request)
         if path == "/v1/responses":
+            asked = ask_for_seals(body.value, **self.names)
+            if asked is not body.value:
+                content = write_json(asked)
             # What is stored here is not stored at the provider a second time.
-            named = {**body.value, "store": False}
+            named = {**asked, "store": False}
             found = await asyncio.to_thread(self._find_named, request, named)
             if found is not None:
                 content, session_id = found

@@ -50,6 +50,22 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 }
 
 
+def ask_for_seals(body: Mapping[str, Any], **names: Any) -> Mapping[str, Any]:
+    """Return a body whose reply brings its sealed thinking, where the model takes it back so.
+
+    A reply that the provider stores has none by itself, and the store would have nothing to send.
+    """
+    model, included = body.get("model"), body.get("include") or []
+    if not isinstance(model, str) or not isinstance(included, list):
+        return body
+    try:
+        usual = rs.build_request([rs.user("Hello")], model=model, api="openai.responses", **names)
+    except rs.InvalidCall:
+        return body  # the name of no model: the provider says so
+    lacking = [name for name in usual.body.get("include", ()) if name not in included]
+    return {**body, "include": [*included, *lacking]} if lacking else body
+
+
 def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:
     """Return the session of a response, and its reply, which may still be arriving."""
     session = find_response_session(owner, id)

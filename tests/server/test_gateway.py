@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -133,6 +134,29 @@ def test_a_reply_under_way_is_stored_when_the_gateway_stops(
     with rs.Store(f"sqlite:///{tmp_path}/chat.db") as store:
         (session,) = store.sessions().items
         assert session.history()[-1].message.status == "interrupted"
+
+
+def test_a_session_whose_reply_was_cut_off_goes_on_with_the_next_request(
+    provider: Provider, tmp_path: Path
+) -> None:
+    """The new turn is the course that opening the session gives, although a draft is there yet."""
+    provider.script = weather
+    url = f"sqlite:///{tmp_path}/chat.db"
+    more = {"role": "user", "content": "And tomorrow?"}
+    with rs.Store(url) as killed, rs.Store(url) as store:
+        begun = killed.session("chat", create=True)
+        begun.append(rs.user(WEATHER["content"]))
+        with (
+            suppress(rs.Conflict),  # it was ended by the request
+            begun.record(provider="deepseek", api="openai.chat") as reply,
+        ):
+            reply.feed({"choices": [{"index": 0, "delta": {"content": "It is"}}]})
+            with serving(store, options(provider)) as address:
+                post(address, [WEATHER, more], headers={"X-Reasoning-Session": "chat"})
+                found = store.session("chat").history()
+
+    assert [one.message.role for one in found] == ["user", "user", "assistant"]
+    assert found[-1].message.status == "complete"
 
 
 def post(address: str, messages: list[Any] | None = None, **more: Any) -> Any:

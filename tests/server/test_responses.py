@@ -107,6 +107,18 @@ def test_a_response_is_there_as_soon_as_it_is_complete(client: openai.OpenAI, st
     assert list(client.responses.retrieve(reply.id, stream=True, starting_after=4)) == events[5:]
 
 
+@pytest.mark.parametrize(
+    ("model", "asked"), [("gpt-5.2", ["reasoning.encrypted_content"]), ("gpt-4.1", None)]
+)
+def test_the_thinking_of_a_response_comes_sealed_where_its_model_thinks(
+    client: openai.OpenAI, provider: Provider, model: str, asked: list[str] | None
+) -> None:
+    """A request that names it as the previous one can send the thinking back then."""
+    client.responses.create(model=model, input="How is Bergen?")
+
+    assert provider.asked[-1].body.get("include") == asked
+
+
 def test_a_request_after_an_older_response_is_a_branch(
     client: openai.OpenAI, provider: Provider, store: rs.Store
 ) -> None:

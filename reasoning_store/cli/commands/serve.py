@@ -136,7 +136,7 @@ def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given
         provider=given.pop("provider"),
         mode=given.pop("mode"),
         on_store_error=given.pop("on_store_error"),
-        origins=frozenset(given.pop("allow_origin")),
+        origins=frozenset(origin.rstrip("/") for origin in given.pop("allow_origin")),
         largest_body=given.pop("largest_body") * 1024 * 1024,
         timeout=given.pop("timeout"),
         drain=given.pop("drain"),
