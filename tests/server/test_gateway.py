@@ -151,6 +151,7 @@ def test_a_session_whose_reply_was_cut_off_goes_on_with_the_next_request(
             begun.record(provider="deepseek", api="openai.chat") as reply,
         ):
             reply.feed({"choices": [{"index": 0, "delta": {"content": "It is"}}]})
+            next(store.session("chat").follow())  # a part of it is stored
             with serving(store, options(provider)) as address:
                 post(address, [WEATHER, more], headers={"X-Reasoning-Session": "chat"})
                 found = store.session("chat").history()
