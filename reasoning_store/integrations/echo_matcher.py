@@ -226,6 +226,8 @@ class EchoMatcher:
             for index, one in enumerate(client)
             if one.message.role == "assistant" and not one.has_thinking
         ]
+        if not lacking:
+            return
         exchange.missed = sum(positions[index] is None for index in lacking)
         sent = self._select(session, client, positions, exchange._names)
         changed = list(parts)
@@ -239,9 +241,8 @@ class EchoMatcher:
             else:
                 own = form.unbind(own)
             changed[one.first : one.last + 1] = own
-        if lacking:
-            exchange.body = {**exchange.body, form.messages_key: changed}
-            exchange._is_changed = exchange._is_changed or changed != parts
+        exchange.body = {**exchange.body, form.messages_key: changed}
+        exchange._is_changed = exchange._is_changed or changed != parts
 
     def _select(
         self,

@@ -97,7 +97,7 @@ class Gateway:
             if found is not None:
                 content, session_id = found
         exchange = await self.begin(request, path, content, session_id)
-        shows = await asyncio.to_thread(_shows_thinking, exchange)
+        shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
         # The draft is begun while the provider thinks: its first event then waits for no disk.
         begun = None
@@ -137,7 +137,8 @@ class Gateway:
             on_store_error=self._options.on_store_error,
         )
         try:
-            await asyncio.to_thread(self._unsaved.save)
+            if self._unsaved.is_waiting:
+                await asyncio.to_thread(self._unsaved.save)
             return await asyncio.to_thread(
                 matcher.begin,
                 content,

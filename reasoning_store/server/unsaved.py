@@ -17,6 +17,11 @@ class UnsavedReplies:
     def __init__(self) -> None:
         self._waiting: deque[Exchange] = deque(maxlen=_MOST)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is a reply to store."""
+        return bool(self._waiting)
+
     def add(self, exchange: Exchange | None) -> None:
         """Keep a reply that came to its end and is not stored."""
         if exchange is not None and exchange.is_unsaved:
