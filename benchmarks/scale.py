@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 
 import reasoning_store as rs
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.rows.keys import session_key
 from tests.servers import server
 
@@ -125,7 +125,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         _print_bytes(f"sqlite:///{Path(folder) / 'chat.db'}")
     with server() as url:
-        engine.upgrade(url)
+        opening.upgrade(url)
         _print_bytes(url.render_as_string(hide_password=False))
 
 

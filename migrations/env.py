@@ -14,7 +14,7 @@ from alembic import context
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.tables import metadata
 
 SEARCH = re.compile("search_index.*|ix_search_entries_words")
@@ -51,7 +51,7 @@ def main() -> None:
         raise InvalidCall(
             "which database?", hint="run: alembic -x db=sqlite:///chat.db upgrade head"
         )
-    engine.for_scripts(url, run)
+    opening.run_schema_command(url, run)
 
 
 main()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_text, check_truth
-from reasoning_store.ledger.database import migrate
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import BackedUp, Imported, ReportRow, Verified
 from reasoning_store.owner import Owner
@@ -73,12 +72,12 @@ class Store(Owner):
             check_masker(masker)
         check_truth("read_only", read_only)
         check_intervals(draft_seconds=draft_seconds, followed_seconds=followed_seconds)
-        where = engine.with_schema(url, schema)
+        where = opening.with_schema(url, schema)
         ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)
         draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
         super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
-        self._place = engine.place(url)
-        self._writers = 1 if engine.parse(url).get_backend_name() == "sqlite" else CONNECTIONS
+        self._place = opening.without_secrets(url)
+        self._writers = 1 if opening.parse_url(url).get_backend_name() == "sqlite" else CONNECTIONS
         """The number of writes that can run at once."""
 
     def __repr__(self) -> str:
@@ -192,8 +191,8 @@ def upgrade(url: str, *, schema: str | None = None) -> str:
     ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
     one way. ``schema`` is that of ``Store``.
     """
-    engine.upgrade(engine.with_schema(url, schema))
-    return migrate.REVISIONS[-1]
+    opening.upgrade(opening.with_schema(url, schema))
+    return schema_version.REVISIONS[-1]
 
 
 def _load_contracts(given: Contracts | None) -> None:

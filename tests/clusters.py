@@ -25,8 +25,7 @@ import pytest
 from sqlalchemy import URL, NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 
-from reasoning_store.ledger.database import distribution
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import distribution, opening
 from reasoning_store.ledger.database.postgres import DRIVER
 from tests.servers import PROGRAMS, program
 
@@ -171,7 +170,7 @@ def named_cluster() -> Iterator[str]:
     )
     run(_text(bare), f"CREATE SCHEMA {name}")
     try:
-        engine.upgrade(engine.with_schema(url, name))
+        opening.upgrade(opening.with_schema(url, name))
         yield _text(url)
     finally:
         run(_text(bare), f"DROP SCHEMA {name} CASCADE")

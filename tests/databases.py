@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, NullPool, create_engine
 
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 
 # Each change of an object leaves a row with the number of another transaction.
 _OBJECTS = "SELECT %r, count(*), sum(xmin::text::bigint) FROM %s WHERE %s >= 16384"
@@ -61,7 +61,7 @@ class Databases:
         # A copy of the files, which is not written to the log too, costs half.
         self._copied = " STRATEGY FILE_COPY" if version >= 150_000 else ""
         template = self.create()
-        engine.upgrade(engine.with_schema(template, "public"))
+        opening.upgrade(opening.with_schema(template, "public"))
         self.template = str(template.database)
         with _connected(template) as connection:
             self._schema = _schema_of(connection)

@@ -7,9 +7,10 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import migrate, topology
 from reasoning_store.ledger.database import (
-    open as engine,
+    opening,
+    schema_version,
+    topology,
 )
 from reasoning_store.ledger.database.topology import Cluster, ServerSettings
 
@@ -19,9 +20,9 @@ BASE = "base"
 
 def read_revision(url: str) -> str:
     """Return the revision of a database, as it is."""
-    database = engine.as_it_is(url)
+    database = opening.open_any_version(url)
     try:
-        return database.read(migrate.current_revision) or BASE
+        return database.read(schema_version.current_revision) or BASE
     finally:
         database.close()
 
@@ -33,7 +34,7 @@ def read_topology(url: str, *, tables: bool) -> tuple[ServerSettings, Cluster | 
         settings = topology.read_settings(connection)
         return settings, topology.read_cluster(connection) if tables else None
 
-    database = engine.as_it_is(url)
+    database = opening.open_any_version(url)
     try:
         return database.read(ask)
     finally:
@@ -42,7 +43,7 @@ def read_topology(url: str, *, tables: bool) -> tuple[ServerSettings, Cluster | 
 
 def read_nodes_away(url: str) -> tuple[str, ...]:
     """Return the nodes of a cluster that do not answer."""
-    database = engine.as_it_is(url)
+    database = opening.open_any_version(url)
     try:
         return database.read(topology.nodes_away, single=True)
     finally:
@@ -51,22 +52,22 @@ def read_nodes_away(url: str) -> tuple[str, ...]:
 
 def check_revision(target: str) -> None:
     """Refuse a revision that there never was."""
-    if target not in (BASE, *migrate.REVISIONS):
+    if target not in (BASE, *schema_version.REVISIONS):
         raise InvalidCall(
             f"there is no revision {target!r}",
-            hint=f"one of: {', '.join((BASE, *migrate.REVISIONS))}",
+            hint=f"one of: {', '.join((BASE, *schema_version.REVISIONS))}",
         )
 
 
 def downgrade(url: str, target: str) -> Path | None:
     """Take a schema back to a revision; return the copy that was kept of a file."""
     check_revision(target)
-    made = engine.parse(url)
-    path = engine.file_of(made)
+    made = opening.parse_url(url)
+    path = opening.file_of(made)
     copy = None
-    database = engine.as_it_is(url)
+    database = opening.open_any_version(url)
     try:
-        now = database.read(migrate.current_revision)
+        now = database.read(schema_version.current_revision)
         if now == target or (now is None and target == BASE):
             return None
         if path is not None:
@@ -74,5 +75,7 @@ def downgrade(url: str, target: str) -> Path | None:
             database.copy_to(copy, replace=True)
     finally:
         database.close()
-    engine.for_scripts(made, lambda connection: migrate.downgrade(connection, target))
+    opening.run_schema_command(
+        made, lambda connection: schema_version.downgrade(connection, target)
+    )
     return copy

@@ -58,9 +58,9 @@ def default_path() -> Path:
 
 def database_file(call: Call) -> Path | None:
     """Return the database's file; None for a server or memory."""
-    from reasoning_store.ledger.database import open as engine
+    from reasoning_store.ledger.database import opening
 
-    return engine.file_of(engine.parse(database_url(call)))
+    return opening.file_of(opening.parse_url(database_url(call)))
 
 
 def is_in_memory(call: Call) -> bool:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from reasoning_store.conversation.errors import Conflict
 from reasoning_store.ledger import branches, message_ids
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MessagePlace
 from reasoning_store.ledger.rows import decode, draft_rows, encode

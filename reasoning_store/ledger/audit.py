@@ -25,8 +25,8 @@ from reasoning_store.conversation.errors import (
     NotFound,
 )
 from reasoning_store.ledger import audit_session, branches, budgets, history, sessions
-from reasoning_store.ledger.database import foreign
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.database.foreign_objects import foreign_names
 from reasoning_store.ledger.database.statement import Statement, driver
 from reasoning_store.ledger.message_columns import CHECKED
 from reasoning_store.ledger.records import (
@@ -123,7 +123,7 @@ def integrity(connection: Connection) -> list[Problem]:
 
 def foreign_objects(connection: Connection) -> list[Problem]:
     """Return what is in the file and not of this schema."""
-    return [Problem("foreign", f"{one} is not ours") for one in foreign.objects(connection)]
+    return [Problem("foreign", f"{one} is not ours") for one in foreign_names(connection)]
 
 
 def strays(connection: Connection) -> list[Problem]:

@@ -25,7 +25,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import sessions
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     MOST_NUMBER,

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BudgetRow, ReasoningUsed
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed

@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, sessions
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, NewMessage
 from reasoning_store.ledger.rows import compaction_rows, totals

@@ -21,7 +21,7 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import branches, history, message_ids
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.messages import (
     Messages,
     new_rows,

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation.echoes import align_echoes
 from reasoning_store.ledger import branches
 from reasoning_store.ledger import sessions as session_rows
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, SessionRow
 from reasoning_store.ledger.rows.keys import owner_key

@@ -18,7 +18,7 @@ from reasoning_store.conversation import seals
 from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.ledger import branches, history
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import (

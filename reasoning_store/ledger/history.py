@@ -14,7 +14,7 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, message_ids, sessions
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import (

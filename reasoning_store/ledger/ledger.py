@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import URL
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import migrate
-from reasoning_store.ledger.database import open as engine
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database import opening, schema_version
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.records import BackedUp
 from reasoning_store.ledger.rows.keys import Clock
 
@@ -156,13 +155,13 @@ class Ledger:
         ``connections`` is the size of the pool: of the readers on SQLite, of all on
         PostgreSQL. To be ``read_only`` it has to be there and of this version.
         """
-        connect = engine.connect_to_read if read_only else engine.connect
+        connect = opening.connect_to_read if read_only else opening.connect
         return cls(connect(url, connections=connections))
 
     @property
     def revision(self) -> str:
         """The revision of the database's schema."""
-        return migrate.REVISIONS[-1]
+        return schema_version.REVISIONS[-1]
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of the database while it is in use, and compare it with the original.

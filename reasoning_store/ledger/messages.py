@@ -16,7 +16,7 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import branches, history, message_ids, sessions
 from reasoning_store.ledger.database import driver_errors
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.records import (
     MOST,
     DraftRow,

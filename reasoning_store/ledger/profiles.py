@@ -18,7 +18,7 @@ from reasoning_store.conversation.errors import (
     NotFound,
 )
 from reasoning_store.conversation.validation import describe
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
 from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from sqlalchemy import Connection, and_, bindparam, case, func, literal_column, select
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MOST, ReportRow
 from reasoning_store.ledger.rows.decode import parsed

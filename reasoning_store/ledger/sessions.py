@@ -29,7 +29,7 @@ from reasoning_store.conversation.validation import (
 )
 from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     KeptSettings,

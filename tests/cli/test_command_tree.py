@@ -21,7 +21,7 @@ from reasoning_store.cli.command import Command, walk_commands
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.conversation.errors import ReasoningStoreError
 from reasoning_store.egress import budget
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.erasure import Only
 from reasoning_store.ledger.reports import By
 from reasoning_store.ledger.transfer.transfer import OnConflict
@@ -182,7 +182,7 @@ def test_a_command_whose_reader_has_left_says_nothing_of_it(
     assert "Exception" not in ran.stderr
 
 
-DECIDED_ELSEWHERE = {budget.THRESHOLD, engine.BUSY_TIMEOUT}
+DECIDED_ELSEWHERE = {budget.THRESHOLD, opening.BUSY_TIMEOUT}
 
 
 @pytest.mark.parametrize(

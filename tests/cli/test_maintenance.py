@@ -15,10 +15,10 @@ from sqlalchemy.pool import NullPool
 
 import reasoning_store as rs
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.ledger.database import migrate, sqlite_connections
+from reasoning_store.ledger.database import schema_version, sqlite_connections
 from tests.cli.conftest import Here, Ran
 
-NEWEST = f"{migrate.REVISIONS[-1]}\n"
+NEWEST = f"{schema_version.REVISIONS[-1]}\n"
 
 
 def test_the_bare_call_says_what_there_is(here: Here) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 FORKS = """
 import os, signal, sys, threading
-from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import schema_version
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.tokens import counter, vocabularies
 
@@ -23,7 +23,7 @@ def held(real):
         return real(*given, **named)
     return waits
 
-migrate.config = held(migrate.config)
+schema_version.config = held(schema_version.config)
 vocabularies.read = held(vocabularies.read)
 work = {
     "a schema": lambda: Ledger.open("sqlite://").close(),

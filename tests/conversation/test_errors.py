@@ -13,7 +13,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.conversation import json_values
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from tests.properties import each
 
 KINDS: list[type[rs.ReasoningStoreError]] = [
@@ -143,4 +143,4 @@ def test_a_handle_shows_what_it_is_of_and_no_password() -> None:
         "<Recording complete at 1 in 'chat-42'>",
     ]
     secret = "postgresql+psycopg://anna:secret@db.example/chat?password=secret"
-    assert engine.place(secret) == "postgresql://db.example/chat"
+    assert opening.without_secrets(secret) == "postgresql://db.example/chat"

@@ -24,11 +24,9 @@ from sqlalchemy.pool import Pool
 import reasoning_store as rs
 from reasoning_store.ledger.database import (
     checkpoints,
-    migrate,
+    opening,
+    schema_version,
     sqlite_connections,
-)
-from reasoning_store.ledger.database import (
-    open as engine,
 )
 from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording import draft_writer
@@ -298,7 +296,7 @@ def upgrade_and_die(
     on_every_statement(said)
     event.listen(Engine, "commit", lambda _: said("COMMIT"))
     _migrate_by(scripts, revisions)
-    engine.upgrade(url)
+    opening.upgrade(url)
     tell.send(("done", ran))
 
 
@@ -309,13 +307,13 @@ def upgrade_and_die_at_the_disk(
     _migrate_by(scripts, revisions)
     with watched(sqlite_connections.library(), Disk(kills=True)) as disk:
         disk.break_at(last + 1, for_good=True)
-        engine.upgrade(url)
+        opening.upgrade(url)
     tell.send(("done",))
 
 
 def _migrate_by(scripts: str, revisions: tuple[str, ...]) -> None:
-    migrate.scripts = lambda: Path(scripts)
-    migrate.REVISIONS = revisions  # type: ignore[assignment]
+    schema_version.scripts = lambda: Path(scripts)
+    schema_version.REVISIONS = revisions  # type: ignore[assignment]
 
 
 def fill_up(tell: Pipe, url: str, room: int) -> None:

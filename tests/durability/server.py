@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import make_url
 
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.database.postgres import DRIVER
 from tests.servers import as_owner_of, ended_with_us, program, short_folder
 
@@ -47,7 +47,7 @@ class Server:
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
         self.start()
         if library is None:
-            engine.upgrade(self.url)
+            opening.upgrade(self.url)
 
     def _words(self, command: str, *words: str) -> tuple[str, ...]:
         return (*self._as_user, str(program(command)), "--pgdata", str(self._data), *words)

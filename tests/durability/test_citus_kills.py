@@ -11,8 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.ledger.database import distribution
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import distribution, opening
 
 from . import programs
 from .processes import Told, crowd
@@ -40,7 +39,7 @@ def joined() -> Iterator[list[Server]]:
         coordinator.ask(f"SELECT citus_set_coordinator_host('{coordinator.folder}', 5432)")
         for worker in workers:
             coordinator.ask(f"SELECT citus_add_node('{worker.folder}', 5432)")
-        engine.upgrade(coordinator.url)
+        opening.upgrade(coordinator.url)
         yield made
 
 

@@ -19,8 +19,7 @@ from sqlalchemy import URL, make_url
 
 import reasoning_store as rs
 from reasoning_store.cli import schema
-from reasoning_store.ledger.database import migrate
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening, schema_version
 
 from . import programs
 from .processes import running
@@ -91,7 +90,7 @@ def kill_at_each(program: Callable[..., None], case: Case, step: int) -> int:
         dead = killed(program, case, url, last)
         assert revision(url) in ((case.before, case.revisions[-1]) if dead else case.revisions[-1:])
 
-        engine.upgrade(url)
+        opening.upgrade(url)
         assert revision(url) == case.revisions[-1]
         with rs.Store(url) as store:
             session = store.session("s", create=not case.rows)
@@ -116,7 +115,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
 @pytest.fixture
 def from_nothing(empty: Callable[[], str]) -> Case:
     """The scripts that ship."""
-    return Case(empty, migrate.scripts(), migrate.REVISIONS, None)
+    return Case(empty, schema_version.scripts(), schema_version.REVISIONS, None)
 
 
 @pytest.fixture
@@ -129,7 +128,7 @@ def with_rows(
     """A store with rows in it, and a script more."""
     rows = [message for number in range(3) for message in programs.turn(number)]
     full = empty()
-    engine.upgrade(full)
+    opening.upgrade(full)
     with rs.Store(full) as store:
         store.session("s", create=True).append(rows)
     if full.startswith("sqlite"):
@@ -146,12 +145,12 @@ def with_rows(
             return create(name).render_as_string(hide_password=False)
 
     scripts = tmp_path / "scripts"
-    shutil.copytree(migrate.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
-    head = migrate.REVISIONS[-1]
+    shutil.copytree(schema_version.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    head = schema_version.REVISIONS[-1]
     (scripts / "versions" / "9999_one_more.py").write_text(ONE_MORE.format(head=head))
-    revisions = (*migrate.REVISIONS, "9999")
-    monkeypatch.setattr(migrate, "scripts", lambda: scripts)
-    monkeypatch.setattr(migrate, "REVISIONS", revisions)
+    revisions = (*schema_version.REVISIONS, "9999")
+    monkeypatch.setattr(schema_version, "scripts", lambda: scripts)
+    monkeypatch.setattr(schema_version, "REVISIONS", revisions)
     return Case(fresh, scripts, revisions, head, tuple(rows))
 
 

@@ -18,8 +18,7 @@ import pytest
 from sqlalchemy import create_engine, make_url
 
 import reasoning_store as rs
-from reasoning_store.ledger.database import open as engine
-from reasoning_store.ledger.database import sqlite_connections
+from reasoning_store.ledger.database import opening, sqlite_connections
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import NewParts
 from reasoning_store.recording import draft_writer, recording, reply_recorder
@@ -641,7 +640,7 @@ def single_url(request: pytest.FixtureRequest) -> str:
 def impatient(url: str) -> Generator[rs.Store]:
     """A store that waits for a lock only briefly."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "BUSY_TIMEOUT", 0.05)
+        patch.setattr(opening, "BUSY_TIMEOUT", 0.05)
         hurried = make_url(url)
         if hurried.drivername.startswith("postgresql"):
             options = f"{hurried.query.get('options', '')} -c lock_timeout=50"
@@ -751,7 +750,7 @@ def test_a_reply_whose_end_found_the_disk_full_is_saved_as_itself(
 
 async def saved_later(url: str) -> list[str]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "BUSY_TIMEOUT", 0.05)
+        patch.setattr(opening, "BUSY_TIMEOUT", 0.05)
         store = rs.AsyncStore(url)
         await store.__aenter__()
     session = await store.session("chat", create=True)

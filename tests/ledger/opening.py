@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import URL
 
-from reasoning_store.ledger.database import open as engine
-from reasoning_store.ledger.database import sqlite_connections
+from reasoning_store.ledger.database import opening, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
 
@@ -19,13 +18,13 @@ def open_ledger(
     *,
     clock: Callable[[], int] | None = None,
     new_id: Callable[[], str] | None = None,
-    busy_timeout: float = engine.BUSY_TIMEOUT,
+    busy_timeout: float = opening.BUSY_TIMEOUT,
     driver: ModuleType | None = None,
     connections: int = 8,
 ) -> Ledger:
     """Open a ledger; ``driver`` is the DB-API module of SQLite."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "BUSY_TIMEOUT", busy_timeout)
+        patch.setattr(opening, "BUSY_TIMEOUT", busy_timeout)
         if driver is not None:
             patch.setattr(sqlite_connections, "library", lambda: driver)
         ledger = Ledger.open(url, connections=connections)

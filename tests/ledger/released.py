@@ -38,11 +38,9 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger.database import (
-    migrate,
+    opening,
+    schema_version,
     sqlite_connections,
-)
-from reasoning_store.ledger.database import (
-    open as engine,
 )
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
@@ -172,7 +170,7 @@ def written(url: URL) -> str:
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        engine.upgrade(url)
+        opening.upgrade(url)
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     with opened(url) as ledger:
@@ -219,12 +217,12 @@ def load(name: str, revision: str, url: str | URL) -> None:
 def main() -> None:
     from tests.servers import server
 
-    revision = migrate.REVISIONS[-1]
+    revision = schema_version.REVISIONS[-1]
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, server() as postgres:
         for name, url in (
             ("sqlite", make_url(f"sqlite:///{folder}/chat.db")),
-            ("postgres", make_url(engine.with_schema(postgres, "public"))),
+            ("postgres", make_url(opening.with_schema(postgres, "public"))),
         ):
             (FOLDER / f"{revision}.{name}.sql").write_text(written(url), "utf-8")
             with Ledger.open(url) as ledger:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import URL, inspect
 
-from reasoning_store.ledger.database import distribution, migrate
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import distribution, opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
 from tests import clusters
@@ -21,7 +20,9 @@ _SIGNATURE = "SELECT oid::regprocedure::text FROM pg_proc WHERE proname = 'appen
 def distribute_tables(url: URL) -> list[str]:
     """Distribute the tables of a release by hand, and return those that it did not have."""
     tables: set[str] = set()
-    engine.for_scripts(url, lambda connection: tables.update(inspect(connection).get_table_names()))
+    opening.run_schema_command(
+        url, lambda connection: tables.update(inspect(connection).get_table_names())
+    )
     text, together = url.render_as_string(hide_password=False), ""
     for name in metadata.tables:
         if name in tables:
@@ -48,8 +49,8 @@ def exported(url: URL) -> list[str]:
 @pytest.mark.parametrize(
     "revision",
     [
-        migrate.REVISIONS[0],
-        *(pytest.param(one, marks=pytest.mark.long) for one in migrate.REVISIONS[1:]),
+        schema_version.REVISIONS[0],
+        *(pytest.param(one, marks=pytest.mark.long) for one in schema_version.REVISIONS[1:]),
     ],
 )
 def test_a_distributed_store_of_a_release_is_upgraded_and_distributed_again(
@@ -64,7 +65,7 @@ def test_a_distributed_store_of_a_release_is_upgraded_and_distributed_again(
             released.load("postgres", revision, database)
         missing = distribute_tables(url)
         for database in (single, url):
-            engine.upgrade(database)
+            opening.upgrade(database)
         done = distribution.distribute(url.render_as_string(hide_password=False))
 
         assert [step.subject for step in done.steps] == missing

@@ -16,7 +16,7 @@ from reasoning_store.conversation.blocks import (
     assistant,
     user,
 )
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
 
@@ -30,7 +30,7 @@ def rows_of(url: str, where: str = "") -> list[dict[str, Any]]:
         text = f"SELECT * FROM conversation {where} ORDER BY owner, session, position"  # noqa: S608
         found.extend(dict(row) for row in connection.exec_driver_sql(text).mappings())
 
-    engine.for_scripts(url, look)
+    opening.run_schema_command(url, look)
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection
 
 import reasoning_store as rs
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.tables import metadata
 
 from .reads import watched
@@ -45,7 +45,7 @@ def rows_by_table(url: str) -> dict[str, int]:
             text = f"SELECT count(*) FROM {name}"  # noqa: S608
             found[name] = connection.exec_driver_sql(text).scalar_one()
 
-    engine.for_scripts(url, look)
+    opening.run_schema_command(url, look)
     return found
 
 

@@ -30,11 +30,9 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger.database import (
     atomic_file,
     checkpoints,
+    opening,
     sqlite_connections,
     sqlite_file,
-)
-from reasoning_store.ledger.database import (
-    open as engine,
 )
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
@@ -143,18 +141,18 @@ def test_processes_that_create_one_file_at_once_agree(tmp_path: Path) -> None:
 MAKES = """
 import os, sys, time
 from pathlib import Path
-from reasoning_store.ledger.database import migrate
+from reasoning_store.ledger.database import schema_version
 from reasoning_store.ledger.ledger import Ledger
 
 if sys.argv[2] == "stops":
-    upgrade = migrate.upgrade
+    upgrade = schema_version.upgrade
 
     def stopped(connection):
         upgrade(connection)
         print("made", flush=True)
         sys.stdin.readline()
 
-    migrate.upgrade = stopped
+    schema_version.upgrade = stopped
 with Ledger.open(sys.argv[1]) as ledger:
     ledger.sessions.create("u", encoding="o200k_base")
 """
@@ -332,7 +330,7 @@ def test_a_file_may_have_any_name(tmp_path: Path, name: str) -> None:
     """What means something in a URL, and what is no text, too."""
     path = tmp_path / name
     for _ in range(2):
-        database = engine._embedded(path, 2)
+        database = opening._embedded(path, 2)
         database.close()
 
     assert [*tmp_path.iterdir()] == [path]

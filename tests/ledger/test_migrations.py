@@ -17,8 +17,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, inspect
 
 from reasoning_store.conversation.errors import InvalidCall, SchemaError
-from reasoning_store.ledger.database import migrate
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
@@ -45,28 +44,32 @@ def names(url: str) -> set[str]:
     def look(connection: Connection) -> None:
         found.update(inspect(connection).get_table_names())
 
-    engine.for_scripts(url, look)
+    opening.run_schema_command(url, look)
     return found - {"alembic_version"}
 
 
 def test_the_revisions_are_those_of_the_scripts() -> None:
     """The list that opening a store compares with, oldest first."""
-    scripts = ScriptDirectory(str(migrate.scripts())).walk_revisions()
+    scripts = ScriptDirectory(str(schema_version.scripts())).walk_revisions()
 
-    assert [script.revision for script in scripts] == list(reversed(migrate.REVISIONS))
+    assert [script.revision for script in scripts] == list(reversed(schema_version.REVISIONS))
 
 
 def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
     """Up from nothing; alembic check finds no difference; down leaves nothing; up again."""
-    engine.upgrade(empty)
+    opening.upgrade(empty)
     made = {name for name in names(empty) if not name.startswith("search_index")}  # FTS5's own
     assert made == set(metadata.tables)
-    engine.for_scripts(empty, lambda connection: command.check(migrate.config(connection)))
+    opening.run_schema_command(
+        empty, lambda connection: command.check(schema_version.config(connection))
+    )
 
-    engine.for_scripts(empty, lambda connection: migrate.downgrade(connection, "base"))
+    opening.run_schema_command(
+        empty, lambda connection: schema_version.downgrade(connection, "base")
+    )
     assert set() == names(empty)
 
-    engine.upgrade(empty)
+    opening.upgrade(empty)
     with Ledger.open(empty) as ledger:
         ledger.messages.append(new_session(ledger).key, 1, [said()])
 
@@ -122,7 +125,7 @@ def test_an_older_file_is_upgraded_and_a_copy_is_kept(
     request.getfixturevalue("two_revisions")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         assert len(ledger.history.read(session.key, 1)) == 1
-    kept = sqlite_path.with_name(f"chat.db.before-{migrate.REVISIONS[-1]}")
+    kept = sqlite_path.with_name(f"chat.db.before-{schema_version.REVISIONS[-1]}")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "more" in names(f"sqlite:///{sqlite_path}")
     assert "more" not in names(f"sqlite:///{kept}")
@@ -136,11 +139,11 @@ def test_the_copy_before_an_upgrade_is_of_before_it(
     """Also where another process upgrades between the look at its age and the copy."""
     Ledger.open(f"sqlite:///{sqlite_path}").close()
     request.getfixturevalue("two_revisions")
-    kept = sqlite_path.with_name(f"chat.db.before-{migrate.REVISIONS[-1]}")
+    kept = sqlite_path.with_name(f"chat.db.before-{schema_version.REVISIONS[-1]}")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         first = kept.read_bytes()
         database: Any = ledger.database
-        migrate.keep_copy(sqlite_path, database)
+        schema_version.keep_copy(sqlite_path, database)
 
     assert kept.read_bytes() == first
     assert "more" not in names(f"sqlite:///{kept}")
@@ -157,7 +160,7 @@ def test_an_older_server_is_upgraded_by_command_only(
 
     assert caught.value.hint == "run: reasoning-store upgrade"
     assert "more" not in names(postgres_url)
-    engine.upgrade(postgres_url)
+    opening.upgrade(postgres_url)
     Ledger.open(postgres_url).close()
 
 
@@ -170,11 +173,11 @@ def test_an_upgrade_that_fails_in_the_middle_leaves_what_it_found(
     monkeypatch.setenv("FAIL_MIGRATION", "1")
 
     with pytest.raises(RuntimeError, match="killed here"):
-        engine.upgrade(url)
+        opening.upgrade(url)
     assert before == names(url)
 
     monkeypatch.delenv("FAIL_MIGRATION")
-    engine.upgrade(url)
+    opening.upgrade(url)
     assert before | {"more"} == names(url)
 
 
@@ -189,9 +192,9 @@ def test_a_wheel_finds_the_scripts_inside_the_package(
     ledger_module = tmp_path / "reasoning_store" / "ledger" / "database" / "migrate.py"
 
     assert wheel["force-include"] == {"migrations": "reasoning_store/_migrations"}
-    assert migrate.scripts() == ROOT / "migrations"
-    monkeypatch.setattr(migrate, "__file__", str(ledger_module))
-    assert inside == migrate.scripts()
+    assert schema_version.scripts() == ROOT / "migrations"
+    monkeypatch.setattr(schema_version, "__file__", str(ledger_module))
+    assert inside == schema_version.scripts()
     Ledger.open(f"sqlite:///{tmp_path}/chat.db").close()
 
 
@@ -223,4 +226,4 @@ def test_two_versions_at_once_are_refused(sqlite_path: Path) -> None:
 def test_an_upgrade_of_an_unknown_engine_is_an_invalid_call() -> None:
     """As everywhere else."""
     with pytest.raises(InvalidCall):
-        engine.upgrade("mysql://host/x")
+        opening.upgrade("mysql://host/x")

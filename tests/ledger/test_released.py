@@ -14,8 +14,7 @@ from sqlalchemy import URL, Connection, MetaData, inspect, make_url, select, tex
 import reasoning_store as rs
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import SchemaError
-from reasoning_store.ledger.database import migrate
-from reasoning_store.ledger.database import open as engine
+from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.transfer import lines
 
@@ -35,9 +34,9 @@ def name(request: pytest.FixtureRequest) -> str:
 oldest_and_newest = pytest.mark.parametrize(
     "old",
     [
-        migrate.REVISIONS[0],
-        *(pytest.param(one, marks=pytest.mark.long) for one in migrate.REVISIONS[1:-1]),
-        migrate.REVISIONS[-1],
+        schema_version.REVISIONS[0],
+        *(pytest.param(one, marks=pytest.mark.long) for one in schema_version.REVISIONS[1:-1]),
+        schema_version.REVISIONS[-1],
     ],
     indirect=True,
 )
@@ -57,7 +56,7 @@ def empty(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable
     return make
 
 
-@pytest.fixture(params=migrate.REVISIONS)
+@pytest.fixture(params=schema_version.REVISIONS)
 def old(name: str, request: pytest.FixtureRequest, empty: Callable[[], URL]) -> URL:
     """A database as a release wrote it."""
     url = empty()
@@ -76,7 +75,7 @@ def all_rows(url: URL) -> Rows:
             rows = connection.execute(select(table).order_by(*table.primary_key))
             found[table.name] = [dict(row) for row in rows.mappings()]
 
-    engine.for_scripts(url, look)
+    opening.run_schema_command(url, look)
     return {table: rows for table, rows in found.items() if table != "alembic_version"}
 
 
@@ -104,7 +103,7 @@ def shape(url: URL) -> list[Any]:
             texts = connection.exec_driver_sql(statement).scalars()
             found.extend([" ".join(text.split()) for text in texts])
 
-    engine.for_scripts(url, look)
+    opening.run_schema_command(url, look)
     return [repr(part) for part in found]
 
 
@@ -145,10 +144,12 @@ def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
     if "is_hidden" not in before["thinking_blocks"][0]:
         before = plain(before)
 
-    engine.upgrade(old)
+    opening.upgrade(old)
 
     kept(before, all_rows(old))
-    engine.for_scripts(old, lambda connection: command.check(migrate.config(connection)))
+    opening.run_schema_command(
+        old, lambda connection: command.check(schema_version.config(connection))
+    )
     with Ledger.open(old) as ledger:
         verified = ledger.audit.verify()
         assert verified.problems == ()
@@ -157,14 +158,14 @@ def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
             ledger.messages.append(ledger.sessions.get("owner", "first").key, 2, [said()])
 
 
-@pytest.mark.parametrize("revision", migrate.REVISIONS)
+@pytest.mark.parametrize("revision", schema_version.REVISIONS)
 def test_what_a_release_exported_is_what_its_database_exports_today(
     name: str, revision: str, empty: Callable[[], URL]
 ) -> None:
     """Line by line; a later version may say more of each."""
     url = empty()
     released.load(name, revision, url)
-    engine.upgrade(url)
+    opening.upgrade(url)
 
     with Ledger.open(url) as ledger:
         today = [json.loads(line) for line in ledger.transfer.export_lines()]
@@ -178,13 +179,13 @@ def test_what_a_release_exported_is_what_its_database_exports_today(
         assert wanted.items() <= line.items()
 
 
-@pytest.mark.parametrize("revision", migrate.REVISIONS)
+@pytest.mark.parametrize("revision", schema_version.REVISIONS)
 def test_what_a_release_exported_is_imported_today(
     name: str, revision: str, empty: Callable[[], URL]
 ) -> None:
     """Into an empty database of either engine."""
     url = empty()
-    engine.upgrade(url)
+    opening.upgrade(url)
 
     with Ledger.open(url) as ledger:
         done = ledger.transfer.import_lines(stored_lines(revision))
@@ -213,9 +214,9 @@ def test_usage_of_the_first_version_has_the_cache_in_its_input_afterwards(
         )
         connection.execute(text("UPDATE messages SET cached = 2000 WHERE cached = 1"))
 
-    engine.for_scripts(url, change)
-    engine.upgrade(url)
-    engine.upgrade(other)
+    opening.run_schema_command(url, change)
+    opening.upgrade(url)
+    opening.upgrade(other)
     exported = [
         line.replace('"input":10,', '"input":10,"cached":2000,').replace(
             '"cached":1,"raw":{"x":1}', f'"raw":{json.dumps(CACHED)}'
@@ -243,7 +244,7 @@ def stored_lines(revision: str) -> Iterator[str]:
         yield from lines
 
 
-@pytest.mark.parametrize("revision", migrate.REVISIONS)
+@pytest.mark.parametrize("revision", schema_version.REVISIONS)
 def test_the_scripts_still_make_what_was_released(
     name: str, revision: str, empty: Callable[[], URL]
 ) -> None:
@@ -252,11 +253,11 @@ def test_the_scripts_still_make_what_was_released(
     released.load(name, revision, stored)
 
     def upgrade(connection: Connection) -> None:
-        command.upgrade(migrate.config(connection), revision)
+        command.upgrade(schema_version.config(connection), revision)
 
     # Where the first releases made theirs.
-    where = made if name == "sqlite" else make_url(engine.with_schema(made, "public"))
-    engine.for_scripts(where, upgrade)
+    where = made if name == "sqlite" else make_url(opening.with_schema(made, "public"))
+    opening.run_schema_command(where, upgrade)
 
     assert shape(stored) == shape(where)
 
@@ -264,7 +265,7 @@ def test_the_scripts_still_make_what_was_released(
 def test_the_newest_stored_database_has_rows_of_every_kind(name: str, empty: Any) -> None:
     """In every table, with something in every column."""
     url = empty()
-    released.load(name, migrate.REVISIONS[-1], url)
+    released.load(name, schema_version.REVISIONS[-1], url)
 
     for table, rows in all_rows(url).items():
         assert rows, table
@@ -276,16 +277,16 @@ def test_down_and_up_again_keeps_the_rows(
     old: URL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a release, through a revision that adds a table and a column."""
-    engine.upgrade(old)
+    opening.upgrade(old)
     today = all_rows(old)
     second_revision(tmp_path, monkeypatch)
 
-    engine.upgrade(old)
+    opening.upgrade(old)
     assert "more" in all_rows(old)
     kept(today, all_rows(old))
-    engine.for_scripts(old, lambda connection: migrate.downgrade(connection, "-1"))
+    opening.run_schema_command(old, lambda connection: schema_version.downgrade(connection, "-1"))
     assert today == all_rows(old)
-    engine.upgrade(old)
+    opening.upgrade(old)
 
     kept(today, all_rows(old))
     with Ledger.open(old) as ledger:
@@ -299,7 +300,7 @@ def test_an_application_older_than_the_schema_refuses_and_changes_nothing(
     """It says that the database is newer, and which command helps."""
     with pytest.MonkeyPatch.context() as patch:
         second_revision(tmp_path, patch)
-        engine.upgrade(old)
+        opening.upgrade(old)
         before = all_rows(old)
 
     for refused in (Ledger.open, rs.Store):
@@ -307,5 +308,5 @@ def test_an_application_older_than_the_schema_refuses_and_changes_nothing(
             refused(old.render_as_string(hide_password=False))
         assert caught.value.hint == "run: pip install --upgrade reasoning-store"
     with pytest.raises(SchemaError, match="newer version"):
-        engine.upgrade(old)
+        opening.upgrade(old)
     assert before == all_rows(old)

@@ -19,11 +19,9 @@ from reasoning_store.conversation.errors import (
     StoreBusy,
 )
 from reasoning_store.ledger.database import (
-    migrate,
+    opening,
     postgres,
-)
-from reasoning_store.ledger.database import (
-    open as engine,
+    schema_version,
 )
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
@@ -43,11 +41,11 @@ def test_a_database_without_our_schema_is_refused(create_database: Callable[...,
         with pytest.raises(SchemaError, match="has no schema of reasoning-store yet") as caught:
             Ledger.open(url)
         assert caught.value.hint == "run: reasoning-store upgrade"
-    engine.upgrade(url)
-    engine.upgrade(url)
+    opening.upgrade(url)
+    opening.upgrade(url)
 
     with Ledger.open(url) as ledger:
-        assert ledger.revision == migrate.REVISIONS[-1]
+        assert ledger.revision == schema_version.REVISIONS[-1]
 
 
 THEIRS = """
@@ -57,7 +55,7 @@ THEIRS = """
 """
 
 
-@pytest.mark.parametrize("revision", [None, "deadbeef0001", "0001", migrate.REVISIONS[-1]])
+@pytest.mark.parametrize("revision", [None, "deadbeef0001", "0001", schema_version.REVISIONS[-1]])
 @pytest.mark.parametrize("schema", [None, "chats of ours"])
 def test_a_store_has_a_schema_of_its_own_next_to_the_tables_of_an_application(
     create_database: Callable[..., URL], revision: str | None, schema: str | None
@@ -355,7 +353,7 @@ def test_an_append_runs_at_read_committed_whatever_the_role_has(plain_url: str) 
 
 def test_several_hosts_are_written_as_libpq_has_them() -> None:
     """With a port each, a role, and what else is asked of them."""
-    url = engine.parse("postgresql://u:p%40@h1:5601,h2/db?target_session_attrs=read-write")
+    url = opening.parse_url("postgresql://u:p%40@h1:5601,h2/db?target_session_attrs=read-write")
 
     assert (url.username, url.password, url.host, url.database) == ("u", "p@", None, "db")
     assert url.query == {"host": ("h1:5601", "h2"), "target_session_attrs": "read-write"}

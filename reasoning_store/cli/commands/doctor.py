@@ -162,12 +162,11 @@ def _check_configuration(call: Call) -> Iterator[Finding]:
 
 def _check_database(call: Call) -> Iterator[Finding]:
     from reasoning_store.cli import schema
-    from reasoning_store.ledger.database import migrate
-    from reasoning_store.ledger.database import open as engine
+    from reasoning_store.ledger.database import opening, schema_version
 
     try:
         path = store_access.database_file(call)
-        address = engine.parse(store_access.database_url(call))
+        address = opening.parse_url(store_access.database_url(call))
         server = address.get_backend_name() != "sqlite"
         place = f"PostgreSQL at {_host_names(address)}" if server else _short_path(path)
         if path is not None and not store_access.file_exists(path):
@@ -181,10 +180,10 @@ def _check_database(call: Call) -> Iterator[Finding]:
         yield Finding("database", "failed", _hide_home(told))
         return
     yield Finding("database", "ok", place)
-    newest = migrate.REVISIONS[-1]
+    newest = schema_version.REVISIONS[-1]
     if revision == newest:
         yield Finding("schema", "ok", f"revision {revision}")
-    elif revision in (schema.BASE, *migrate.REVISIONS):
+    elif revision in (schema.BASE, *schema_version.REVISIONS):
         how = hints.command_line(call, "upgrade", hide=True)
         yield Finding("schema", "failed", f"revision {revision}; run: {how}")
     else:
@@ -312,11 +311,10 @@ def _check_erasures(call: Call, path: Path) -> Iterator[Finding]:
 
 
 def _check_foreign_objects(call: Call) -> Iterator[Finding]:
-    from reasoning_store.ledger.database import foreign
-    from reasoning_store.ledger.database import open as engine
+    from reasoning_store.ledger.database import foreign_objects, opening
 
-    database = engine.connect_to_read(store_access.database_url(call))
-    if found := database.read(foreign.objects):
+    database = opening.connect_to_read(store_access.database_url(call))
+    if found := database.read(foreign_objects.foreign_names):
         yield Finding(
             "foreign",
             "failed",

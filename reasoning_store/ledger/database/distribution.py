@@ -17,9 +17,8 @@ from reasoning_store.conversation.errors import (
     SchemaError,
     StoreBusy,
 )
-from reasoning_store.ledger.database import driver_errors, migrate, topology
-from reasoning_store.ledger.database import open as engine
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database import driver_errors, opening, schema_version, topology
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.postgres import DRIVER
 from reasoning_store.ledger.database.statement import driver, quoted, schema_of
 from reasoning_store.ledger.database.topology import KEY, Cluster
@@ -42,7 +41,7 @@ class Plan:
     """The steps that distribute a store; those that were done before are left out."""
 
     nodes: tuple[str, ...] = ()
-    schema: str = migrate.SCHEMA_NAME
+    schema: str = schema_version.SCHEMA_NAME
     """The schema in which the steps find the tables."""
     steps: tuple[Step, ...] = ()
     missing: str | None = None
@@ -65,7 +64,7 @@ def distribution_steps(cluster: Cluster) -> Iterator[Step]:
             together = "" if anchor is None else f", colocate_with => '{anchor}'"
             yield Step(name, f"SELECT create_distributed_table('{name}', '{KEY}'{together})")
             anchor = anchor or name
-    version = migrate.VERSION_TABLE
+    version = schema_version.VERSION_TABLE
     if cluster.tables[version].kind == "local":
         yield Step(version, f"SELECT create_reference_table('{version}')")
     if not cluster.function_is_placed:
@@ -95,7 +94,9 @@ def misplaced(cluster: Cluster) -> str | None:
     """Return which table lies where no session could be read; None where all are well."""
     groups = {one.colocation for one in cluster.tables.values() if one.kind == "hash"}
     for name, one in cluster.tables.items():
-        wanted = ("local", "reference") if name == migrate.VERSION_TABLE else ("local", "hash")
+        wanted = (
+            ("local", "reference") if name == schema_version.VERSION_TABLE else ("local", "hash")
+        )
         if one.kind not in wanted:
             return f"the table {name} is not distributed by {KEY}, but as a {one.kind} table"
         if one.column not in (None, KEY):
@@ -140,9 +141,9 @@ def check_cluster(cluster: Cluster) -> None:
 
 def plan(url: str) -> Plan:
     """Return what ``distribute`` would do, and change nothing."""
-    if engine.parse(url).drivername != DRIVER:
+    if opening.parse_url(url).drivername != DRIVER:
         return Plan(missing="an SQLite file is on one machine")
-    database = engine.connect_to_read(url, connections=1)
+    database = opening.connect_to_read(url, connections=1)
     try:
         found = database.read(_planned)
         if found.missing is None:
@@ -159,7 +160,7 @@ def distribute(url: str) -> Plan:
         raise InvalidCall(found.missing, hint=found.help)
     if not found.steps:
         return found
-    database = engine.connect(url, connections=1)
+    database = opening.connect(url, connections=1)
     try:
         steps = [
             step
@@ -178,7 +179,7 @@ def _planned(connection: Connection) -> Plan:
     check_cluster(cluster)
     nodes = tuple(node.name for node in cluster.nodes if node.has_shards)
     steps = (*distribution_steps(cluster), *truncation_steps(cluster))
-    return Plan(nodes, schema_of(connection) or migrate.SCHEMA_NAME, steps)
+    return Plan(nodes, schema_of(connection) or schema_version.SCHEMA_NAME, steps)
 
 
 def _without_citus(_: bool, is_installed: bool) -> Plan:
@@ -203,7 +204,7 @@ def _check_nodes(database: Database) -> None:
 def _run_steps(
     connection: Connection, *, choose: Callable[[Cluster], Iterator[Step]], left: str
 ) -> tuple[Step, ...]:
-    migrate.claim_database(connection)
+    schema_version.claim_database(connection)
     cluster = topology.read_cluster(connection)
     if cluster is None:  # it went meanwhile
         return ()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import ReasoningStoreError, SchemaError
-from reasoning_store.ledger.database import backup, open_files, scrub
+from reasoning_store.ledger.database import backup, open_files, scrubbing
 from reasoning_store.ledger.database.checkpoints import Checkpoints
 from reasoning_store.ledger.database.driver_errors import Translated
 from reasoning_store.ledger.database.guard import Guard
@@ -112,17 +112,17 @@ class SqliteDatabase:
     def require_scrub(self, connection: Connection) -> None:
         """Note in a transaction that erases that ``scrub`` is to follow."""
         if self.path is not None:
-            scrub.note_rewrite(driver(connection))
+            scrubbing.note_rewrite(driver(connection))
 
     def needs_scrub(self) -> bool:
         """Whether an erasure took rows whose bytes are not known to be gone."""
         return self.path is not None and self.read(
-            lambda connection: scrub.is_needed(driver(connection)), single=True
+            lambda connection: scrubbing.is_needed(driver(connection)), single=True
         )
 
     def unerased(self) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""
-        return scrub.files_of(self.path) if self.path is not None and self.needs_scrub() else ()
+        return scrubbing.files_of(self.path) if self.path is not None and self.needs_scrub() else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Remove erased text from the file and its WAL; return the files that may still hold it.
@@ -135,12 +135,12 @@ class SqliteDatabase:
 
         def scrubbed(connection: Connection) -> tuple[str, ...]:
             raw = driver(connection)
-            if not scrub.is_needed(raw):
+            if not scrubbing.is_needed(raw):
                 return ()
             patience = min(self._connections.busy_ms, _SCRUB_MS) if wait else 0
             raw.execute(f"PRAGMA busy_timeout={patience}")
             try:
-                is_rewritten = scrub.rewrite(raw)
+                is_rewritten = scrubbing.rewrite(raw)
             except self._connections.module.OperationalError:
                 # No room, a disk that refuses, or another process that is writing.
                 is_rewritten = False
@@ -148,7 +148,7 @@ class SqliteDatabase:
                     raw.rollback()
             finally:
                 raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
-            return () if is_rewritten else scrub.files_of(path)
+            return () if is_rewritten else scrubbing.files_of(path)
 
         with self._guard:
             left = self._writer.run(scrubbed)
@@ -170,7 +170,7 @@ class SqliteDatabase:
                     return
                 raw.execute("PRAGMA busy_timeout=0")
                 try:
-                    scrub.empty_log(raw)
+                    scrubbing.empty_log(raw)
                 finally:
                     raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
 

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from reasoning_store.conversation.errors import InvalidCall, StoreBusy
-from reasoning_store.ledger.database import backup, driver_errors, scrub
+from reasoning_store.ledger.database import backup, driver_errors, scrubbing
 from reasoning_store.ledger.database.guard import Guard
 from reasoning_store.ledger.database.sqlite import in_snapshot
 from reasoning_store.ledger.database.sqlite_connections import Connections
@@ -101,10 +101,10 @@ class SqliteReading:
         raise AssertionError
 
     def needs_scrub(self) -> bool:
-        return self.read(lambda connection: scrub.is_needed(driver(connection)))
+        return self.read(lambda connection: scrubbing.is_needed(driver(connection)))
 
     def unerased(self) -> tuple[str, ...]:
-        return scrub.files_of(self.path) if self.needs_scrub() else ()
+        return scrubbing.files_of(self.path) if self.needs_scrub() else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from reasoning_store.ledger.database.migrate import SCHEMA_NAME, VERSION_TABLE
+from reasoning_store.ledger.database.schema_version import SCHEMA_NAME, VERSION_TABLE
 from reasoning_store.ledger.database.statement import driver, quoted, schema_of
 from reasoning_store.ledger.tables import metadata
 

@@ -18,7 +18,7 @@ from reasoning_store.conversation.search_query import Query, parse
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, history, sessions
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.records import BranchRow, Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.searching import search_lookup, search_rows

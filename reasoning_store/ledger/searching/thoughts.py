@@ -21,7 +21,7 @@ from sqlalchemy import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_number, check_text
 from reasoning_store.ledger import history, sessions
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MOST, Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.decode import parsed

@@ -15,7 +15,7 @@ from reasoning_store.conversation.errors import (
 )
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database import driver_errors
-from reasoning_store.ledger.database.open import Database
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.erasure import Count
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.messages import Messages

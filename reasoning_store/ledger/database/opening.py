@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
@@ -23,11 +22,12 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.ledger.database import (
     driver_errors,
     files,
-    migrate,
     open_files,
+    schema_version,
     sqlite_connections,
     sqlite_file,
 )
+from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.postgres import (
     DRIVER,
     SCHEMA_IN_URL,
@@ -36,7 +36,6 @@ from reasoning_store.ledger.database.postgres import (
 from reasoning_store.ledger.database.sqlite import SqliteDatabase
 from reasoning_store.ledger.database.sqlite_reading import SqliteReading
 
-T = TypeVar("T")
 _POSTGRES = ("postgresql", "postgres", DRIVER)
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _HOSTS = re.compile(r"(postgres[a-z+]*://(?:[^/?]*@)?)([^/?@]*,[^/?@]*)(/[^?]*)?(?:\?(.*))?")
@@ -44,69 +43,16 @@ BUSY_TIMEOUT = 30.0
 """How many seconds another writer is waited for."""
 
 
-class Database(Protocol):
-    """An open database: two kinds of transaction and no others; neither waits for other code.
-
-    It checks that it is open and in its own process, and a driver's errors become ours here.
-    ``single``: ``work`` is short: one statement on PostgreSQL, which needs no
-    transaction around it; on SQLite several of them may share one.
-    ``again_when_lost``: it may run a second time if it is unknown whether it ran.
-    """
-
-    @property
-    def is_read_only(self) -> bool:
-        """Whether it was opened to be read, and refuses every write."""
-        ...
-
-    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
-
-    def write(
-        self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
-    ) -> T: ...
-
-    def change_schema(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work``, which may rebuild tables, in one transaction."""
-        ...
-
-    def require_scrub(self, connection: Connection) -> None:
-        """Note in a transaction that erases that ``scrub`` is to follow."""
-        ...
-
-    def needs_scrub(self) -> bool:
-        """Whether an erasure took rows whose bytes are not known to be gone."""
-        ...
-
-    def unerased(self) -> tuple[str, ...]:
-        """Return the files that may hold what was erased; none is rewritten."""
-        ...
-
-    def scrub(self, *, wait: bool = ...) -> tuple[str, ...]:
-        """Let what was erased leave the files; return those that may still hold it."""
-        ...
-
-    def empty_log(self) -> None:
-        """Let what was deleted leave the log, unless another connection needs the log now."""
-        ...
-
-    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
-        """Write a copy; return how many rows each table has in it."""
-        ...
-
-    def close(self) -> None:
-        """Close every connection; a second time, and in a forked child, do nothing."""
-        ...
-
-
-def place(url: str | URL) -> str:
+def without_secrets(url: str | URL) -> str:
     """Return a URL without user, password and options, which may be secrets."""
-    made = parse(url)
+    made = parse_url(url)
     bare = URL.create(
         made.get_backend_name(), host=made.host, port=made.port, database=made.database
     )
     return str(bare)
 
 
-def parse(url: str | URL) -> URL:
+def parse_url(url: str | URL) -> URL:
     """Return the URL of a supported engine, with the driver that we use."""
     try:
         made = make_url(_of_several_hosts(url) if isinstance(url, str) else url)
@@ -133,7 +79,7 @@ def with_schema(url: str | URL, schema: str | None) -> str | URL:
     """Return the URL of a store in a schema of a server."""
     if schema is None:
         return url
-    made = parse(url)
+    made = parse_url(url)
     if made.drivername != DRIVER or not isinstance(schema, str) or not schema:
         raise InvalidCall(
             "schema: the name of a schema on a PostgreSQL server", hint="leave it out"
@@ -164,7 +110,7 @@ def file_of(url: URL) -> Path | None:
 @driver_errors.Translated()
 def connect(url: str | URL, *, connections: int = 8) -> Database:
     """Open a database and make sure that its schema is this version's."""
-    made = parse(url)
+    made = parse_url(url)
     if made.drivername == DRIVER:
         return _server(made, connections)
     return _embedded(file_of(made), connections)
@@ -173,7 +119,7 @@ def connect(url: str | URL, *, connections: int = 8) -> Database:
 @driver_errors.Translated()
 def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
     """Open a database that is there, of this version's schema, and write nothing."""
-    made = parse(url)
+    made = parse_url(url)
     if made.drivername == DRIVER:
         return _server(made, connections, read_only=True)
     path = file_of(made)
@@ -184,7 +130,7 @@ def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
         )
     sqlite_file.check_one_name(path)
     database = SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
-    if database.read(migrate.schema_age) is not migrate.Age.CURRENT:
+    if database.read(schema_version.schema_age) is not schema_version.Age.CURRENT:
         raise SchemaError(
             "the schema of this file is older than this version of reasoning-store",
             hint="run: reasoning-store upgrade; or open it without read_only=True",
@@ -200,7 +146,7 @@ def _reached(url: URL, connections: int, *, read_only: bool = False) -> Postgres
     try:
         database.reach()
         if database.schema is None:
-            database.schema = database.read(migrate.schema_on)
+            database.schema = database.read(schema_version.schema_on)
     except BaseException:
         database.close()
         raise
@@ -210,8 +156,8 @@ def _reached(url: URL, connections: int, *, read_only: bool = False) -> Postgres
 def _server(url: URL, connections: int, *, read_only: bool = False) -> Database:
     database = _reached(url, connections, read_only=read_only)
     try:
-        if database.read(migrate.schema_age) is not migrate.Age.CURRENT:
-            is_new = database.read(migrate.current_revision) is None
+        if database.read(schema_version.schema_age) is not schema_version.Age.CURRENT:
+            is_new = database.read(schema_version.current_revision) is None
             raise SchemaError(
                 "this database has no schema of reasoning-store yet"
                 if is_new
@@ -225,9 +171,9 @@ def _server(url: URL, connections: int, *, read_only: bool = False) -> Database:
 
 
 @driver_errors.Translated()
-def as_it_is(url: str | URL) -> Database:
+def open_any_version(url: str | URL) -> Database:
     """Open a database to read, with the schema that it has: nothing is made or upgraded."""
-    made = parse(url)
+    made = parse_url(url)
     path = file_of(made)
     if path is not None and sqlite_file.look(path, sqlite_connections.library()):
         return SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
@@ -235,15 +181,15 @@ def as_it_is(url: str | URL) -> Database:
 
 
 @driver_errors.Translated()
-def for_scripts(url: str | URL, work: Callable[[Connection], None]) -> None:
+def run_schema_command(url: str | URL, work: Callable[[Connection], None]) -> None:
     """Run Alembic's own command in one transaction on a database of any age, or a new one."""
 
     def claimed(connection: Connection) -> None:
-        migrate.claim_database(connection)
+        schema_version.claim_database(connection)
         work(connection)
-        migrate.finish_schema(connection)
+        schema_version.finish_schema(connection)
 
-    made = parse(url)
+    made = parse_url(url)
     path = file_of(made)
     if path is not None and not sqlite_file.look(path, sqlite_connections.library()):
         sqlite_file.create(
@@ -266,9 +212,9 @@ def _of_any_age(url: URL, path: Path | None) -> Database:
 @driver_errors.Translated()
 def upgrade(url: str | URL) -> None:
     """Bring a database to this version's schema: what the command does."""
-    made = parse(url)
+    made = parse_url(url)
     if made.drivername == DRIVER:
-        for_scripts(made, migrate.upgrade)
+        run_schema_command(made, schema_version.upgrade)
     else:
         connect(made).close()
 
@@ -282,7 +228,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
     def build(at: Path) -> None:
         fresh = _opened(at, readers=connections)
         try:
-            fresh.change_schema(migrate.upgrade)
+            fresh.change_schema(schema_version.upgrade)
         finally:
             fresh.close()
 
@@ -296,10 +242,10 @@ def _embedded(path: Path | None, connections: int) -> Database:
             sqlite_file.create(path, build)
     database = _opened(path, readers=connections)
     try:
-        if database.read(migrate.schema_age) is migrate.Age.OLDER:
+        if database.read(schema_version.schema_age) is schema_version.Age.OLDER:
             if path is not None:
-                migrate.keep_copy(path, database)
-            database.change_schema(migrate.upgrade)
+                schema_version.keep_copy(path, database)
+            database.change_schema(schema_version.upgrade)
         if database.needs_scrub():
             database.scrub(wait=False)  # an erasure that was interrupted: who opens it finishes it
     except BaseException:

@@ -27,7 +27,7 @@ _NAMED = (
 )
 
 
-def objects(connection: Connection) -> list[str]:
+def foreign_names(connection: Connection) -> list[str]:
     """Return the foreign tables and triggers of an SQLite file, by their names."""
     if connection.dialect.name != "sqlite":
         return []

@@ -1,0 +1,64 @@
+"""An open database, as the subjects of the ledger use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from sqlalchemy import Connection
+
+T = TypeVar("T")
+
+
+class Database(Protocol):
+    """An open database: two kinds of transaction and no others; neither waits for other code.
+
+    It checks that it is open and in its own process, and a driver's errors become ours here.
+    ``single``: ``work`` is short: one statement on PostgreSQL, which needs no
+    transaction around it; on SQLite several of them may share one.
+    ``again_when_lost``: it may run a second time if it is unknown whether it ran.
+    """
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it was opened to be read, and refuses every write."""
+        ...
+
+    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+
+    def write(
+        self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
+    ) -> T: ...
+
+    def change_schema(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work``, which may rebuild tables, in one transaction."""
+        ...
+
+    def require_scrub(self, connection: Connection) -> None:
+        """Note in a transaction that erases that ``scrub`` is to follow."""
+        ...
+
+    def needs_scrub(self) -> bool:
+        """Whether an erasure took rows whose bytes are not known to be gone."""
+        ...
+
+    def unerased(self) -> tuple[str, ...]:
+        """Return the files that may hold what was erased; none is rewritten."""
+        ...
+
+    def scrub(self, *, wait: bool = ...) -> tuple[str, ...]:
+        """Let what was erased leave the files; return those that may still hold it."""
+        ...
+
+    def empty_log(self) -> None:
+        """Let what was deleted leave the log, unless another connection needs the log now."""
+        ...
+
+    def copy_to(self, target: Path, *, replace: bool) -> Mapping[str, int]:
+        """Write a copy; return how many rows each table has in it."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection; a second time, and in a forked child, do nothing."""
+        ...
