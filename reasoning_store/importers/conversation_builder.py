@@ -6,43 +6,61 @@ stored, and a file that has grown has new keys only at its end. The key is made 
 from the message: a later version that reads something better does not write the same conversation
 again.
 
-Whether a text was changed is found by comparing it with the source, not by asking its reader.
+A reply is read by ingress. A tool response without an id is for the first call that has none.
 
-This module knows messages and JSON; it must not know formats.
+This module knows messages and the forms of parts; it must not know formats.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, NoReturn
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
+    MediaBlock,
     Message,
-    RawBlock,
-    TextBlock,
+    Role,
+    Status,
+    ToolCallBlock,
     ToolResponseBlock,
+    Usage,
 )
 from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.documents import refuse
+from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought, read_reply_parts
+from reasoning_store.importers.source_messages import (
+    SourceConversation,
+    SourceMessage,
+    stated_time,
+    states_time,
+    text_field,
+)
 from reasoning_store.importers.values import (
     Conversation,
     Item,
     Report,
     Skipped,
     SourceBranch,
+    count_message,
 )
+from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.ingress.text_channel import TAG_SOURCE
+from reasoning_store.wire import call_ids
+from reasoning_store.wire.event_fields import other_fields
 
-_TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"
+EMPTY: Final = "it has no content"
+IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
+UNKNOWN_ROLE: Final = "its role is not one of the format's"
+UNREAD_TIME: Final = "its time is neither ISO 8601 nor seconds or milliseconds since 1970"
 _LONGEST_ID: Final = 500
 """In bytes; of a longer id the hash is taken."""
-
-_LONGEST_TITLE: Final = 60
 
 _canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
@@ -52,17 +70,6 @@ def digest_values(*parts: Any) -> str:
     return digest_texts(map(_canonical, parts), size=16).hex()
 
 
-def first_words(text: str) -> str | None:
-    """Return the beginning of a text as a title."""
-    line = " ".join(text.split())
-    return (line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 3] + "...") or None
-
-
-def session_id(id: str) -> str:
-    """Return an id that a store takes: this one, or its hash where it is too long."""
-    return id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest_values(id)
-
-
 @dataclass(frozen=True, slots=True)
 class ForkPoint:
     """The end of a line at some moment, where a branch can go off later."""
@@ -70,32 +77,46 @@ class ForkPoint:
     key: str
     next: int
     at: datetime | None
+    names: Mapping[str, str]
+    """The tool of each call."""
+    due: Mapping[str, str]
+    """The calls that have no answer yet."""
 
 
 class ConversationBuilder:
-    """A conversation, as far as it was read. Its next message is at ``key`` and ``first``."""
+    """A conversation, as far as it was read. Its next message is at ``key`` and ``next``."""
 
     def __init__(
         self,
         id: str,
+        who: AnsweredBy,
         *,
         title: str | None = None,
         created_at: datetime | None = None,
+        model: str | None = None,
         first: int = 1,
         key: str = "",
         archived: bool = False,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        self.id = session_id(id)
+        # A store takes an id of this length.
+        self.id = id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest_values(id)
         self.key = key
         self.title = title
+        self.provider: str | None = None
+        """The provider that the history names."""
+        self.model = model
+        """The model that answers where a message names none."""
+        self.at = created_at
+        """The time of the last message that has one."""
+        self.who = who
         self._archived = archived
         self._metadata = metadata or {}
         self._created_at = created_at
-        self.at = created_at
-        """The time of the last message that has one."""
         self._lines = [SourceBranch(after="", first=first, items=[])]
         self._report = Report()
+        self._names: dict[str, str] = {}
+        self._due: dict[str, str] = {}
 
     @property
     def next(self) -> int:
@@ -105,46 +126,15 @@ class ConversationBuilder:
     @property
     def fork_point(self) -> ForkPoint:
         """The point from which a branch after the last message starts."""
-        return ForkPoint(self.key, self.next, self.at)
+        return ForkPoint(self.key, self.next, self.at, dict(self._names), dict(self._due))
 
     def start_branch(self, point: ForkPoint) -> None:
         """Go on after an earlier message: what is added next is a branch."""
         if not self._lines[-1].items:
             self._lines.pop()
         self.key, self.at = point.key, point.at
+        self._names, self._due = dict(point.names), dict(point.due)
         self._lines.append(SourceBranch(after=point.key, first=point.next, items=[]))
-
-    def add(
-        self,
-        message: Message,
-        source: Any,
-        place: str,
-        *,
-        texts: Sequence[str],
-        thoughts: int = 0,
-        in_metadata: int = 0,
-        created_at: datetime | None = None,
-    ) -> None:
-        """Add a message made of ``source``, which held these texts and native thoughts.
-
-        ``in_metadata`` is how many of its parts are stored in its metadata.
-        """
-        try:
-            codec.dumps(codec.message_to_json(message))
-        except InvalidCall as error:
-            raise InvalidCall(f"{place}: {error}", hint=error.hint) from None
-        self.key = digest_values(self.id, self.next, self.key, source)
-        self._lines[-1].items.append(Item(message=message, key=self.key, created_at=created_at))
-        self.at = created_at or self.at
-        self._report += _count_message(message, texts, thoughts, in_metadata)
-
-    def skip(self, place: str, reason: str) -> None:
-        """Note that a part of the source gave no message."""
-        self._report += Report(skipped=(Skipped(place=place, reason=reason),))
-
-    def note_time(self, place: str) -> None:
-        """Note that a time is stated and cannot be read."""
-        self._report += Report(unread_times=(Skipped(place=place, reason=_TIME),))
 
     def conversation(self, *, current: str | None = None) -> Conversation:
         """Return what was read; ``current`` is the key of the last message that is shown."""
@@ -162,31 +152,217 @@ class ConversationBuilder:
             metadata=self._metadata,
         )
 
+    # Messages
 
-def _count_message(
-    message: Message, texts: Sequence[str], thoughts: int, in_metadata: int
-) -> Report:
-    counters = read_counters(message.metadata)
-    was, is_now = "".join(texts), "".join(message_texts(message))
-    tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
-    raw = sum(isinstance(block, RawBlock) for block in message.blocks)
-    return Report(
-        messages=1,
-        reasoning_in=thoughts + max(tagged, counters.extracted_blocks),
-        reasoning_stored=len(message.thinking),
-        copies=counters.suppressed_duplicates,
-        texts_unchanged=int(bool(was) and was == is_now),
-        texts_cleaned=int(was != is_now),
-        delimiters=counters.stripped_delimiters,
-        kept_raw=raw + in_metadata + counters.unknown_chunks,
-    )
+    def skip(self, place: str, reason: str) -> None:
+        """Note that a part of the source gave no message."""
+        self._report += Report(skipped=(Skipped(place=place, reason=reason),))
+
+    def note_unread_time(self, place: str) -> None:
+        """Note that a time is stated and cannot be read."""
+        self._report += Report(unread_times=(Skipped(place=place, reason=UNREAD_TIME),))
+
+    def add(
+        self,
+        message: Message,
+        placed: SourceMessage,
+        *,
+        source: Any = None,
+        texts: Sequence[str] | None = None,
+        thoughts: int = 0,
+        in_metadata: int = 0,
+        unread: Mapping[str, Any] | None = None,
+    ) -> Message | None:
+        """Add a message and return it, with the ``unread`` fields of its source in its metadata.
+
+        ``source`` is what its key is made of, in the place of the value. The source of a reply
+        had these ``texts`` and native ``thoughts``; other messages are stored unchanged.
+        ``in_metadata`` is how many parts are stored in its metadata. An empty message is skipped.
+        """
+        if not (message.blocks or read_counters(message.metadata).unknown_chunks):
+            parted = isinstance(placed.value.get("parts"), list)
+            self.skip(placed.place, IN_PARTS if parted else EMPTY)
+            return None
+        notes = {**(message.metadata or {}), **({"source": dict(unread)} if unread else {})}
+        message = replace(message, metadata=notes or None, blocks=tuple(self._link_calls(message)))
+        try:
+            codec.dumps(codec.message_to_json(message))
+        except InvalidCall as error:
+            raise InvalidCall(f"{placed.place}: {error}", hint=error.hint) from None
+        at = stated_time(placed.value)
+        if at is None and states_time(placed.value):
+            self.note_unread_time(placed.place)
+        self.at = at or self.at
+        source = placed.value if source is None else source
+        self.key = digest_values(self.id, self.next, self.key, source)
+        self._lines[-1].items.append(Item(message=message, key=self.key, created_at=at))
+        self._report += count_message(
+            message, texts=texts, thoughts=thoughts, in_metadata=in_metadata
+        )
+        return message
+
+    def _link_calls(self, message: Message) -> Iterator[Any]:
+        """Yield the blocks, with made ids for calls that have none, and note the calls."""
+        for place, block in enumerate(message.blocks):
+            if isinstance(block, ToolCallBlock):
+                if not block.id or call_ids.is_made_here(block.id):
+                    # The id of a lone response repeats in a history.
+                    block = replace(block, id=call_ids.make_call_id(self.id, self.next, place))
+                self._names[block.id] = self._due[block.id] = block.name
+            yield block
+
+    def add_plain(
+        self,
+        role: Role,
+        placed: SourceMessage,
+        *,
+        source: Any = None,
+        unread: Mapping[str, Any] | None = None,
+    ) -> Message | None:
+        """Add a message of a user, or a system prompt, unchanged."""
+        blocks = self.read_parts(placed.value.get("content"), placed)
+        made = Message(role=role, blocks=tuple(blocks))
+        return self.add(made, placed, source=source, unread=unread)
+
+    def add_system_prompts(self, one: SourceConversation, *names: str) -> None:
+        """Add the system prompts that the conversation has under these names."""
+        for name in names:
+            if said := one.about.get(name):
+                value = {"role": "system", "content": said}
+                place = f"line {one.line}: {name}"
+                self.add_plain("system", SourceMessage(place=place, line=one.line, value=value))
+
+    def read_parts(self, content: Any, placed: SourceMessage) -> list[Any]:
+        """Return the blocks of a content, or refuse another value."""
+        try:
+            return content_parts.read_blocks(content)
+        except content_parts.Unreadable:
+            refuse_content(placed)
+
+    def tool_response(
+        self,
+        call_id: Any,
+        content: Any,
+        *,
+        name: Any = None,
+        is_error: bool = False,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> ToolResponseBlock:
+        """Return a tool response. Without an id, it is for the first call that has none."""
+        if not (isinstance(call_id, str) and call_id):
+            waiting = [
+                other for other, named in self._due.items() if name is None or _same(named, name)
+            ]
+            call_id = waiting[0] if waiting else call_ids.make_call_id(self.id, self.next)
+        self._due.pop(call_id, None)
+        known = self._names.get(call_id, "")
+        return ToolResponseBlock(
+            call_id=call_id,
+            tool_name=name if isinstance(name, str) and name else known,
+            result=content_parts.read_result(content),
+            is_error=is_error,
+            provider_metadata=metadata or None,
+        )
+
+    def add_tool_responses(
+        self,
+        blocks: Iterable[ToolResponseBlock],
+        placed: SourceMessage,
+        *,
+        source: Any = None,
+        unread: Mapping[str, Any] | None = None,
+    ) -> Message | None:
+        """Add a message of tool responses."""
+        made = Message(role="tool", blocks=tuple(blocks))
+        return self.add(made, placed, source=source, unread=unread)
+
+    # Replies
+
+    def read_reply(self, body: Any, api: str, about: Mapping[str, Any]) -> Message:
+        """Return a reply as ingress reads it. ``about`` may name the model.
+
+        ``body`` has the form of the protocol; its values may be anything.
+        """
+        return normalize_response(body, api=api, **self.ingress_options(about))
+
+    def ingress_options(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the keywords with which ingress reads a reply that ``about`` describes."""
+        return self.who.ingress_options(provider=self.provider, model=self._model_of(about))
+
+    def _model_of(self, about: Mapping[str, Any]) -> str | None:
+        return text_field(about, "model") or self.model
+
+    def add_reply_parts(
+        self,
+        parts: Sequence[Part],
+        placed: SourceMessage,
+        *,
+        source: Any,
+        media: Sequence[MediaBlock] = (),
+        usage: Usage | None = None,
+        finish_reason: str | None = None,
+        status: Status = "complete",
+        others: Sequence[Any] = (),
+        unread: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add a reply that was kept as parts, with ``others`` that became none in its metadata."""
+        model = self._model_of(placed.value)
+        message = read_reply_parts(parts, self.who, model=model, provider=self.provider)
+        message = replace(
+            message,
+            blocks=(*message.blocks, *media),
+            usage=usage or message.usage,
+            finish_reason=finish_reason or message.finish_reason,
+            status=message.status if status == "complete" else status,
+        )
+        texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
+        thoughts = sum(map(is_thought, parts))
+        unread = {**(unread or {}), **({"parts": [*others]} if others else {})}
+        self.add(message, placed, source=source, texts=texts, thoughts=thoughts, unread=unread)
+
+    def add_steps(
+        self, parts: Sequence[Part], placed: SourceMessage, *, source: Any, **reply: Any
+    ) -> None:
+        """Add the replies that parts make, and between them what tools answered.
+
+        ``reply`` is what ``add_reply_parts`` takes, for the last reply.
+        """
+        runs = [list(run) for _, run in groupby(parts, lambda part: part["type"] == "tool_result")]
+        for number, run in enumerate(runs or [[]]):
+            key = [source, number]
+            if run and run[0]["type"] == "tool_result":
+                blocks = [
+                    self.tool_response(
+                        part["tool_call_id"],
+                        part["output"],
+                        name=part["name"],
+                        is_error=part["is_error"],
+                    )
+                    for part in run
+                ]
+                self.add_tool_responses(blocks, placed, source=key)
+            else:
+                is_last = number + 2 > len(runs)
+                self.add_reply_parts(run, placed, source=key, **(reply if is_last else {}))
 
 
-def message_texts(message: Message) -> list[str]:
-    """Return the visible texts of a message, and the texts of its tool responses."""
-    return [
-        text
-        for block in message.blocks
-        if isinstance(block, TextBlock | ToolResponseBlock)
-        and isinstance(text := block.text if isinstance(block, TextBlock) else block.result, str)
-    ]
+def _same(called: str, answering: Any) -> bool:
+    """Whether a tool answers to a name: a part of it may have been called, as ``files.search``."""
+    return called == answering or called.partition(".")[0] == str(answering).partition(".")[0]
+
+
+def unread_fields(
+    value: Mapping[str, Any], read: Iterable[str], message: Message
+) -> Mapping[str, Any]:
+    """Return the other fields, or all if more was unreadable than the message keeps."""
+    kept = (message.metadata or {}).get("unknownEvents", ())
+    if read_counters(message.metadata).unknown_chunks > len(kept):
+        return value
+    return other_fields(value, read)
+
+
+def refuse_content(placed: SourceMessage) -> NoReturn:
+    """Refuse a message whose content is neither a text nor parts."""
+    place = placed.place.removeprefix(f"line {placed.line}").removeprefix(": ")
+    where = f"{place}: " if place else ""
+    refuse(placed.line, f"{where}content is neither text nor a list of parts")

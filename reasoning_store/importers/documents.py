@@ -65,6 +65,15 @@ def read_entries(source: Source) -> Iterator[Entry]:
     return _parse_arrays(text) if first == "[" else _lines_or_object(text)
 
 
+def read_objects(source: Source, refusal: str, **due: type) -> Iterator[Entry]:
+    """Return the values, each an object with one of the fields that are ``due``, or refuse it."""
+    for entry in read_entries(source):
+        value = entry.value if isinstance(entry.value, dict) else {}
+        if not any(isinstance(value.get(name), kind) for name, kind in due.items()):
+            refuse(entry.line, refusal)
+        yield entry
+
+
 def read_log(source: Source) -> tuple[list[Entry], int | None]:
     """Return the objects of a log, one a line, and the number of a last line that is cut off.
 

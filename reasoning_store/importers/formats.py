@@ -17,13 +17,13 @@ from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
 from reasoning_store.importers import format_marks
-from reasoning_store.importers.documents import Source
+from reasoning_store.importers.documents import Source, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.ledger.database import files
 
-_Read: TypeAlias = Callable[[Source, AnsweredBy, str | None], Iterator[Conversation]]
+_Read: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
 
 _ROOM: Final = "reasoning_store.importers"
 READERS: Final[dict[str, str]] = {
@@ -108,7 +108,8 @@ def conversations(
     """Return the conversations of a source in a format, by default the one that it is in.
 
     ``provider``, ``model`` and ``base_url`` name the model that answered, if the source does
-    not. ``name`` replaces the name of the file in the ids of conversations that have none.
+    not: opaque reasoning is sent back to it alone. ``name`` replaces the name
+    of the file in the ids of conversations that have none.
     """
     if format is None:
         if not isinstance(source, str | os.PathLike):
@@ -126,7 +127,7 @@ def conversations(
         )
     read = cast(_Read, import_module(home).read)
     who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return _name_format(read(source, who, name), format)
+    return _name_format(read(source, who, source_name(source) if name is None else name), format)
 
 
 def _name_format(found: Iterator[Conversation], format: str) -> Iterator[Conversation]:

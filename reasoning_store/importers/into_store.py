@@ -17,9 +17,8 @@ from reasoning_store.conversation.errors import (
     InvalidCall,
     NotFound,
 )
-from reasoning_store.importers.conversation_builder import first_words
 from reasoning_store.importers.import_plan import Plan, Planned, make_plan
-from reasoning_store.importers.values import Conversation, Report
+from reasoning_store.importers.values import Conversation, Report, first_words
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.transfer import lines

@@ -21,14 +21,13 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import InvalidCall, WireError
 from reasoning_store.importers import llm_parts
-from reasoning_store.importers.conversation_builder import ConversationBuilder
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
 from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought, read_reply_parts
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 
@@ -38,25 +37,8 @@ def check(path: str | os.PathLike[str]) -> None:
         pass
 
 
-def conversations(
-    source: Source,
-    *,
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    tags: Tags = "always",
-    name: str | None = None,
-) -> Iterator[Conversation]:
-    """Return the conversations of a logs database, the oldest first.
-
-    ``provider``, ``model`` and ``base_url`` name the model that answered, in the place of the
-    names in the database. Every conversation has an id here, so ``name`` changes nothing.
-    """
-    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return read(source, who, name)
-
-
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
+    """Return the conversations of a logs database, the oldest first; each has an id there."""
     if not isinstance(source, str | os.PathLike):
         raise InvalidCall("a logs database is read from its file", hint="give its path")
     with open_log_file(source) as file:
@@ -81,8 +63,7 @@ def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversat
     turns = file.turns(row["id"])
     chain = file.chain(tip)
     made_by = _turns_of(chain, turns)
-    into = _start_conversation(row, turns)
-    reader = HistoryReader(into=into, who=who)
+    into = _start_conversation(row, turns, who)
     said: set[str] = set()
     for place, message in enumerate(chain):
         name = f"message {into.next} of {into.id}"
@@ -92,10 +73,10 @@ def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversat
         placed = place_message(name, turn)
         if message["role"] == "assistant":
             is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
-            add_reply(parts, turn, placed, reader, counted=is_last, about=about)
+            add_reply(parts, turn, placed, into, counted=is_last, about=about)
             said.add("".join(part.get("text") or "" for part in parts if part["type"] == "text"))
         else:
-            add_plain(message["role"], parts, placed, reader, about=about)
+            add_plain(message["role"], parts, placed, into, about=about)
     line = {message["hash"] for message in chain}
     for turn in turns:
         if turn["tip_message_hash"] not in line:
@@ -178,8 +159,7 @@ def _attachment(file: LogFile, about: Any, place: str) -> Row:
 def read_responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
     """Return the conversation that responses make, one after the other."""
     rows = _responses_without_turn(file, row["id"])
-    into = _start_conversation(row, rows)
-    reader = HistoryReader(into=into, who=who)
+    into = _start_conversation(row, rows, who)
     system = ""
     for response in rows:
         placed = place_message(f"response {response['id']}", response)
@@ -191,10 +171,10 @@ def read_responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
         )
         if prompt_text and prompt_text != system:
             system = prompt_text
-            add_plain("system", [{"type": "text", "text": prompt_text}], placed, reader)
+            add_plain("system", [{"type": "text", "text": prompt_text}], placed, into)
         answers = [_tool_result(file, answer) for answer in file.owned("tool_results", id)]
         if answers:
-            add_plain("tool", answers, placed, reader)
+            add_plain("tool", answers, placed, into)
         asked = "\n".join(
             text for text in [*_texts_of(file, "prompt_fragments", id), response["prompt"]] if text
         )
@@ -202,8 +182,8 @@ def read_responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
         prompt: list[Part] = [{"type": "text", "text": asked}] if asked else []
         prompt += [{"type": "attachment", "attachment": medium} for medium in media]
         if prompt:
-            add_plain("user", prompt, placed, reader)
-        add_reply(_reply_parts(file, response), response, placed, reader)
+            add_plain("user", prompt, placed, into)
+        add_reply(_reply_parts(file, response), response, placed, into)
     return into.conversation()
 
 
@@ -249,9 +229,9 @@ def _reply_parts(file: LogFile, response: Row) -> list[Part]:
 # Both
 
 
-def _start_conversation(row: Row, calls: Sequence[Row]) -> ConversationBuilder:
+def _start_conversation(row: Row, calls: Sequence[Row], who: AnsweredBy) -> ConversationBuilder:
     began = parse_time(calls[0]["datetime_utc"]) if calls else None
-    return ConversationBuilder(row["id"], title=row["name"], created_at=began)
+    return ConversationBuilder(row["id"], who, title=row["name"], created_at=began)
 
 
 # Messages
@@ -290,22 +270,20 @@ def add_plain(
     role: Any,
     parts: Sequence[Part],
     placed: SourceMessage,
-    reader: HistoryReader,
+    into: ConversationBuilder,
     *,
     about: Any = None,
 ) -> None:
     """Add a message that no model gave, unchanged."""
     if role not in ("user", "tool", "system"):
-        reader.into.skip(placed.place, UNKNOWN_ROLE)
+        into.skip(placed.place, UNKNOWN_ROLE)
         return
     made: list[Block] = []
-    texts: list[str] = []
     for part in parts:
         if part["type"] == "tool_result":
             output = part.get("output")
             made.append(
-                reader.tool_response(
-                    placed,
+                into.tool_response(
                     part.get("tool_call_id"),
                     output,
                     name=part.get("name"),
@@ -313,18 +291,15 @@ def add_plain(
                 )
             )
             made += map(llm_parts.media_block, part.get("attachments") or ())
-            texts += [output] if isinstance(output, str) else []
         elif part["type"] == "attachment":
             made.append(llm_parts.media_block(part.get("attachment") or {}))
         elif part.get("text"):
             made.append(TextBlock(text=part["text"]))
-            texts.append(part["text"])
     message = Message(role=role, blocks=tuple(made))
     unread = _unread_of(parts, about)
-    reader.add(
+    into.add(
         message,
         placed,
-        texts=texts,
         in_metadata=len(unread.get("parts", ())),
         source=_key_source(role, parts),
         unread=unread,
@@ -335,7 +310,7 @@ def add_reply(
     parts: Sequence[Part],
     call: Row | None,
     placed: SourceMessage,
-    reader: HistoryReader,
+    into: ConversationBuilder,
     *,
     counted: bool = True,
     about: Any = None,
@@ -343,9 +318,9 @@ def add_reply(
     """Add a model's reply; with ``counted`` the call's usage is this message's."""
     call = call or Row()
     model = call.get("resolved_model") or call.get("model")
-    message = read_reply_parts(parts, reader.who, model=model)
+    message = read_reply_parts(parts, into.who, model=model)
     thoughts = sum(map(is_thought, parts))
-    whole = _provider_response(call, message, reader.who, model) if "response" in call else None
+    whole = _provider_response(call, message, into.who, model) if "response" in call else None
     if whole is not None:
         message = whole
         thoughts = sum(block.source_field != TAG_SOURCE for block in whole.thinking)
@@ -355,7 +330,7 @@ def add_reply(
         details = parse_column(call.get("token_details"), placed.place)
         message = replace(message, usage=llm_parts.read_usage(call, details))
     unread = _unread_of(parts, about)
-    reader.add(
+    into.add(
         message,
         placed,
         texts=[part["text"] for part in parts if part["type"] == "text" and part.get("text")],

@@ -12,21 +12,21 @@ Knows the roles of Chat Completions. It must not know files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.importers import content_parts, history_reader, openai_items
-from reasoning_store.importers.documents import Source
-from reasoning_store.importers.history_reader import HistoryReader
-from reasoning_store.importers.reply_parts import AnsweredBy
+from reasoning_store.importers import content_parts, openai_items
+from reasoning_store.importers.conversation_builder import (
+    UNKNOWN_ROLE,
+    ConversationBuilder,
+    unread_fields,
+)
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
-from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.wire import contracts
 from reasoning_store.wire.event_fields import other_fields
 
-FORMAT: Final = "openai"
 _API: Final = "openai.chat"
 _ARRAYS: Final[Mapping[str, tuple[str, ...]]] = {
     "reasoning_details": ("text", "summary", "data", "signature"),
@@ -50,66 +50,47 @@ _READ: Final = (
 )
 
 
-def conversations(
-    source: Source,
-    *,
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    tags: Tags = "always",
-    name: str | None = None,
-) -> Iterator[Conversation]:
-    """Return the conversations of a JSON or JSON lines file, or of its lines.
-
-    ``provider``, ``model`` and ``base_url`` name the model that answered, if the file does not:
-    opaque reasoning is sent back to it alone. ``name`` replaces the file's own in the ids of
-    conversations that have none.
-    """
-    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return read(source, who, name)
-
-
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
-    reader.add_system_prompts(one, "instructions", "system")
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
+    into.add_system_prompts(one, "instructions", "system")
     every = [*one.messages, *openai_items.output_items(one, one.about.get("output"))]
     if openai_items.are_items([placed.value for placed in every]):
-        openai_items.read_items(every, reader)
+        openai_items.read_items(every, into)
         return
     for placed in every:
         role = placed.value.get("role")
         read = _ROLES.get(role) if isinstance(role, str) else None
         if read is None:
-            reader.into.skip(placed.place, history_reader.UNKNOWN_ROLE)
+            into.skip(placed.place, UNKNOWN_ROLE)
         else:
-            read(placed, reader)
+            read(placed, into)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
+read = partial(read_conversations, "openai", _read_conversation)
 
 
-def _read_prompt(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_prompt(placed: SourceMessage, into: ConversationBuilder) -> None:
     role = placed.value["role"]
     ours = openai_items.ROLES[role]
     read = (*OF_MESSAGE, "content", *(("role",) if role == ours else ()))
-    reader.add_plain(ours, placed, unread=other_fields(placed.value, read))
+    into.add_plain(ours, placed, unread=other_fields(placed.value, read))
 
 
-def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     usage, reason = value.get("usage"), value.get("finish_reason")
     body = {
         "choices": [{"message": _without_cache_marks(value), "finish_reason": reason}],
         "usage": usage if isinstance(usage, dict) else None,
     }
-    message = reader.read_reply(body, _API, value)
-    contract = contracts.resolve(reader.who.provider, reader.who.model, _API)
+    message = into.read_reply(body, _API, value)
+    contract = contracts.resolve(into.who.provider, into.who.model, _API)
     aliases = contracts.mirrored_fields(contract)
-    reader.add(
+    into.add(
         message,
         placed,
         texts=_visible_texts(value),
         thoughts=_count_thoughts(value, aliases),
-        unread=history_reader.unread_fields(value, (*_READ, *aliases), message),
+        unread=unread_fields(value, (*_READ, *aliases), message),
     )
 
 
@@ -158,15 +139,16 @@ def _is_thought(entry: Any, fields: tuple[str, ...]) -> bool:
     return isinstance(entry, dict) and any(entry.get(field) for field in fields)
 
 
-def _read_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_tool_response(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
-    content, name = value.get("content"), value.get("name")
-    block = reader.tool_response(placed, value.get("tool_call_id"), content, name=name)
+    block = into.tool_response(
+        value.get("tool_call_id"), value.get("content"), name=value.get("name")
+    )
     read = (*OF_MESSAGE, "role", "content", "tool_call_id", "name")
-    reader.add_tool_message(block, content, placed, other_fields(value, read))
+    into.add_tool_responses([block], placed, unread=other_fields(value, read))
 
 
-_ROLES: Final[Mapping[str, Callable[[SourceMessage, HistoryReader], None]]] = {
+_ROLES: Final[Mapping[str, Callable[[SourceMessage, ConversationBuilder], None]]] = {
     **dict.fromkeys(openai_items.ROLES, _read_prompt),
     "assistant": _read_reply,
     "tool": _read_tool_response,

@@ -11,12 +11,12 @@ Knows items; must not know files.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation.blocks import answered_call
+from reasoning_store.conversation.blocks import Message, Role, answered_call
 from reasoning_store.importers import content_parts
-from reasoning_store.importers.history_reader import HistoryReader
+from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.source_messages import (
     OF_MESSAGE,
     SourceConversation,
@@ -28,7 +28,7 @@ from reasoning_store.wire.openai_responses import typed_calls
 
 _API: Final = "openai.responses"
 _PARTS: Final = ("input_text", "output_text", "input_image", "input_file")
-ROLES: Final[Mapping[str, str]] = {"user": "user", "system": "system", "developer": "system"}
+ROLES: Final[Mapping[str, Role]] = {"user": "user", "system": "system", "developer": "system"}
 _APPROVAL: Final = "mcp_approval_response"
 _KINDS: Final = re.compile(
     r"message|reasoning|compaction|item_reference|mcp_\w+|\w+(_call|_output)"
@@ -60,38 +60,57 @@ def output_items(one: SourceConversation, listed: Any) -> list[SourceMessage]:
     ]
 
 
-def read_items(
-    placed: Sequence[SourceMessage],
-    reader: HistoryReader,
-    *,
-    usage: Mapping[str, Any] | None = None,
-) -> None:
-    """Add the messages that items make; ``usage`` is what the last reply of them reported."""
-    run: list[SourceMessage] = []
+def read_items(placed: Sequence[SourceMessage], into: ConversationBuilder) -> None:
+    """Add the messages that items make."""
+    for role, run in item_runs(placed):
+        read_run(role, run, into)
+
+
+Run: TypeAlias = list[SourceMessage]
+
+
+def item_runs(placed: Sequence[SourceMessage]) -> Iterator[tuple[Role | None, Run]]:
+    """Yield the items of each message, with its role; an unknown item is alone and has none."""
+    run: Run = []
     hosted: set[Any] = set()
     for item in placed:
-        take = role_of(item.value)
+        role = role_of(item.value)
         if item.value.get("type") == "shell_call" and not typed_calls.is_typed(item.value):
             hosted.add(item.value.get("call_id"))
-        elif take == "tool" and item.value.get("call_id") in hosted:
-            take = "assistant"  # the service ran the command, and this is what it says of it
-        if take == "assistant":
+        elif role == "tool" and item.value.get("call_id") in hosted:
+            role = "assistant"  # the service ran the command, and this is its result
+        if role == "assistant":
             run.append(item)
             continue
-        _add_reply(run, reader)
-        run = []
-        if take == "tool":
-            _add_tool_response(item, reader)
-        elif take is None:
-            reader.into.skip(item.place, "neither its type nor its role is the format's")
-        else:
-            same = item.value["role"] == take
-            read_ = _READ if same else [name for name in _READ if name != "role"]
-            reader.add_plain(take, item, unread=other_fields(item.value, read_))
-    _add_reply(run, reader, usage)
+        if run:
+            yield "assistant", run
+            run = []
+        yield role, [item]
+    if run:
+        yield "assistant", run
 
 
-def role_of(item: Mapping[str, Any]) -> str | None:
+def read_run(
+    role: Role | None,
+    run: Run,
+    into: ConversationBuilder,
+    *,
+    usage: Mapping[str, Any] | None = None,
+) -> Message | None:
+    """Add the message of a run and return it, if it makes one; a reply reported ``usage``."""
+    if role == "assistant":
+        return _add_reply(run, into, usage)
+    if role == "tool":
+        return _add_tool_response(run[0], into)
+    if role is None:
+        into.skip(run[0].place, "neither its type nor its role is the format's")
+        return None
+    value = run[0].value
+    read = _READ if value["role"] == role else [name for name in _READ if name != "role"]
+    return into.add_plain(role, run[0], unread=other_fields(value, read))
+
+
+def role_of(item: Mapping[str, Any]) -> Role | None:
     """Return the role of an item, ``None`` if it is unknown."""
     kind, role = item.get("type", "message"), item.get("role")
     if not isinstance(kind, str):
@@ -102,13 +121,11 @@ def role_of(item: Mapping[str, Any]) -> str | None:
 
 
 def _add_reply(
-    run: Sequence[SourceMessage], reader: HistoryReader, usage: Mapping[str, Any] | None = None
-) -> None:
-    if not run:
-        return
+    run: Run, into: ConversationBuilder, usage: Mapping[str, Any] | None
+) -> Message | None:
     items = [_complete_message(placed.value) for placed in run]
-    message = reader.read_reply({"output": items, "usage": usage}, _API, run[0].value)
-    reader.add(
+    message = into.read_reply({"output": items, "usage": usage}, _API, run[0].value)
+    return into.add(
         message,
         run[0],
         texts=[text for item in items for text in _visible_texts(item)],
@@ -141,20 +158,15 @@ def _is_thought(item: Mapping[str, Any]) -> bool:
     )
 
 
-def _add_tool_response(placed: SourceMessage, reader: HistoryReader) -> None:
+def _add_tool_response(placed: SourceMessage, into: ConversationBuilder) -> Message | None:
     value = placed.value
-    kind, call_id = value["type"], answered_call(value)
-    if kind == _APPROVAL:
-        content: Any = other_fields(value, ("type", "id", "approval_request_id"))
-        block = reader.tool_response(placed, call_id, content, metadata={"item_type": kind})
-        reader.add_tool_message(block, content, placed, {})
-        return
+    kind, unread = value["type"], other_fields(value, (*_READ, "call_id", "output", "tools"))
     content = value.get("tools" if kind == "tool_search_output" else "output")
+    if kind == _APPROVAL:
+        content, unread = other_fields(value, ("type", "id", "approval_request_id")), {}
     metadata = {} if kind in _CALLS else {"item_type": kind}
-    block = reader.tool_response(placed, call_id, content, metadata=metadata)
-    reader.add_tool_message(
-        block, content, placed, other_fields(value, (*_READ, "call_id", "output", "tools"))
-    )
+    block = into.tool_response(answered_call(value), content, metadata=metadata)
+    return into.add_tool_responses([block], placed, unread=unread)
 
 
 _CALLS: Final = frozenset({"function_call_output", "custom_tool_call_output"})

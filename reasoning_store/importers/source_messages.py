@@ -129,6 +129,16 @@ def _parse_message(line: int, place: str, value: Any) -> SourceMessage:
     return SourceMessage(place=place, line=line, value=value)
 
 
+def place_messages(
+    line: int, messages: Mapping[str, Mapping[str, Any]]
+) -> dict[str, SourceMessage]:
+    """Return the messages of one value by their ids."""
+    return {
+        id: SourceMessage(place=f"line {line}: message {id}", line=line, value=value)
+        for id, value in messages.items()
+    }
+
+
 def text_field(value: Mapping[str, Any], name: str) -> str | None:
     """Return a field that is a text and not empty."""
     item = value.get(name)

@@ -1,6 +1,6 @@
 """The values that importers give: conversations, each with a report.
 
-Pure values: no format's words, no store.
+Pure values: no words of a format, no store.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.blocks import Message, RawBlock, TextBlock, ToolResponseBlock
+from reasoning_store.ingress.reply_counters import read_counters
+from reasoning_store.ingress.text_channel import TAG_SOURCE
+
+_LONGEST_TITLE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,45 @@ class Report:
 
 
 _FIELDS = fields(Report)
+
+
+def count_message(
+    message: Message, *, texts: Sequence[str] | None, thoughts: int, in_metadata: int
+) -> Report:
+    """Return the counts of one message, whose source had these texts and native thoughts.
+
+    Whether a text was changed is found by comparing it with the source, not by asking its reader.
+    """
+    counters = read_counters(message.metadata)
+    is_now = "".join(_visible_texts(message))
+    was = is_now if texts is None else "".join(texts)
+    tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
+    raw = sum(isinstance(block, RawBlock) for block in message.blocks)
+    return Report(
+        messages=1,
+        reasoning_in=thoughts + max(tagged, counters.extracted_blocks),
+        reasoning_stored=len(message.thinking),
+        copies=counters.suppressed_duplicates,
+        texts_unchanged=int(bool(was) and was == is_now),
+        texts_cleaned=int(was != is_now),
+        delimiters=counters.stripped_delimiters,
+        kept_raw=raw + in_metadata + counters.unknown_chunks,
+    )
+
+
+def _visible_texts(message: Message) -> Iterator[str]:
+    """Yield the texts of a message, and those of its tool responses."""
+    for block in message.blocks:
+        if isinstance(block, TextBlock):
+            yield block.text
+        elif isinstance(block, ToolResponseBlock) and isinstance(block.result, str):
+            yield block.result
+
+
+def first_words(text: str) -> str | None:
+    """Return the beginning of a text as a title."""
+    line = " ".join(text.split())
+    return (line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 3] + "...") or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
-from reasoning_store.importers import anthropic as anthropic_history
-from reasoning_store.importers import openai as openai_history
+from reasoning_store.importers import formats
 
 
 class ClientMessage(NamedTuple):
@@ -40,8 +39,8 @@ class BodyForm:
     """Returns the parts of a message with another text."""
     unbind: Callable[[Sequence[Any]], list[Any]]
     """Returns the parts of a message that is sent without its thinking."""
-    history: Callable[..., Any]
-    """The importer that reads messages whole."""
+    history: str
+    """The format of the importer that reads messages whole."""
     ends: Callable[[Any], bool]
     """Whether an event is the last one of a stream."""
 
@@ -56,7 +55,8 @@ class BodyForm:
         """Return these parts of a body as messages to be stored."""
         if not parts:
             return []
-        (conversation,) = self.history([json.dumps({"messages": list(parts)})])
+        lines = [json.dumps({"messages": list(parts)})]
+        (conversation,) = formats.conversations(lines, format=self.history)
         return [item.message for item in conversation.items]
 
 
@@ -263,7 +263,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_chat,
         replace_text=_replace_chat_text,
         unbind=list,
-        history=openai_history.conversations,
+        history="openai",
         ends=lambda event: False,  # [DONE] ends it
     ),
     "/responses": BodyForm(
@@ -273,7 +273,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_responses,
         replace_text=lambda parts, text: list(parts),  # its replies are not rendered
         unbind=_unbind_responses,
-        history=openai_history.conversations,
+        history="openai",
         ends=lambda event: isinstance(event, Mapping) and event.get("type") in _LAST_RESPONSE,
     ),
     "/messages": BodyForm(
@@ -283,7 +283,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_anthropic,
         replace_text=_replace_anthropic_text,
         unbind=list,
-        history=anthropic_history.conversations,
+        history="anthropic",
         ends=lambda event: isinstance(event, Mapping) and event.get("type") == "message_stop",
     ),
 }

@@ -17,14 +17,14 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers import anthropic
+from reasoning_store.importers import formats
 from reasoning_store.importers.values import Conversation
 
 from . import dirty
 
 
 def read(*values: Any, **options: Any) -> list[Conversation]:
-    return list(anthropic.conversations(dirty.lines(values), **options))
+    return list(formats.conversations(dirty.lines(values), **options, format="anthropic"))
 
 
 def messages(*values: Any, **options: Any) -> list[Message]:

@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers import llm
+from reasoning_store.importers import formats
 from reasoning_store.importers.values import Conversation
 
 from . import dirty, llm_logs
@@ -25,7 +25,7 @@ from .llm_logs import Logs, text, thought
 
 
 def only(path: Path) -> Conversation:
-    (one,) = llm.conversations(path)
+    (one,) = formats.conversations(path, format="llm")
     return one
 
 
@@ -223,7 +223,7 @@ def test_the_file_is_not_changed(tmp_path: Path) -> None:
     """Read-only is read-only: not a byte, and no file next to it."""
     path = llm_logs.thread(tmp_path / "logs.db")
     before = path.read_bytes()
-    list(llm.conversations(path))
+    list(formats.conversations(path, format="llm"))
 
     assert path.read_bytes() == before
     assert [item.name for item in tmp_path.iterdir()] == ["logs.db"]
@@ -235,13 +235,13 @@ def test_a_broken_row_is_refused_by_its_place(tmp_path: Path) -> None:
     with sqlite3.connect(path) as file:
         file.execute("UPDATE parts SET payload = '{' WHERE message_hash = 'm4'")
     with pytest.raises(InvalidCall, match=r"^message 4 of 02new: not JSON"):
-        list(llm.conversations(path))
+        list(formats.conversations(path, format="llm"))
 
     with file:
         file.execute("DELETE FROM messages WHERE hash = 'm2'")
     file.close()
     with pytest.raises(InvalidCall, match="predecessor is not there"):
-        list(llm.conversations(path))
+        list(formats.conversations(path, format="llm"))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_a_value_of_another_type_is_refused_by_its_place(
         assert messages(path)
         return
     with pytest.raises(InvalidCall) as refused:
-        list(llm.conversations(path))
+        list(formats.conversations(path, format="llm"))
     assert str(refused.value).startswith(says)
     assert refused.value.hint
 
@@ -304,7 +304,7 @@ def test_a_file_that_lacks_a_column_is_read_without_it(
         file.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
     file.close()
 
-    assert sum(len(one.items) for one in llm.conversations(path)) > 0
+    assert sum(len(one.items) for one in formats.conversations(path, format="llm")) > 0
 
 
 def test_a_column_that_computes_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_column_that_computes_more_than_the_file_holds_is_refused(tmp_path: Pa
 
     tracemalloc.start()
     with pytest.raises(InvalidCall, match="the database cannot be read"):
-        list(llm.conversations(path))
+        list(formats.conversations(path, format="llm"))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 50_000_000
@@ -327,8 +327,8 @@ def test_only_a_logs_database_is_read(tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("hello " * 1_000)
     with pytest.raises(InvalidCall, match="cannot be read"):
-        list(llm.conversations(other))
+        list(formats.conversations(other, format="llm"))
     with pytest.raises(InvalidCall, match="there is no such file"):
-        list(llm.conversations(tmp_path / "none.db"))
+        list(formats.conversations(tmp_path / "none.db", format="llm"))
     with pytest.raises(InvalidCall, match="from its file"):
-        list(llm.conversations(["{}"]))
+        list(formats.conversations(["{}"], format="llm"))

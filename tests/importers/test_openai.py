@@ -21,7 +21,8 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers import history_reader, openai
+from reasoning_store.importers import formats
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE
 from reasoning_store.importers.values import Conversation
 from tests.properties import each
 
@@ -29,7 +30,7 @@ from . import dirty
 
 
 def read(*values: Any, **options: Any) -> list[Conversation]:
-    return list(openai.conversations(dirty.lines(values), **options))
+    return list(formats.conversations(dirty.lines(values), **options, format="openai"))
 
 
 def messages(*values: Any, **options: Any) -> list[Message]:
@@ -284,7 +285,7 @@ def test_calls_without_ids_are_distinct_and_answered() -> None:
 def test_the_same_history_is_found_in_every_form(source: list[str], ids: int) -> None:
     """A list, an object, a line each, one after the other: the same messages."""
     alone = messages(*dirty.CHAT)
-    found = list(openai.conversations(source))
+    found = list(formats.conversations(source, format="openai"))
 
     assert [[item.message for item in one.items] for one in found] == [alone] * ids
     assert len({one.id for one in found}) == ids
@@ -297,7 +298,7 @@ def test_a_conversation_is_given_before_the_next_is_read() -> None:
         for number in count():
             yield json.dumps({"id": number, "messages": dirty.CHAT})
 
-    found = openai.conversations(forever())
+    found = formats.conversations(forever(), format="openai")
 
     assert [next(found).id for _ in range(3)] == ["0", "1", "2"]
 
@@ -352,7 +353,7 @@ def test_typed_values_that_are_no_items_are_left_out() -> None:
     )
 
     assert one.items == []
-    assert [skipped.reason for skipped in one.report.skipped] == [history_reader.UNKNOWN_ROLE] * 2
+    assert [skipped.reason for skipped in one.report.skipped] == [UNKNOWN_ROLE] * 2
 
 
 def test_an_item_of_an_unknown_type_is_kept_among_items() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers import anthropic, formats, llm, openai
+from reasoning_store.importers import formats
 from reasoning_store.importers.into_store import ImportedHistory, import_conversations
 
 from . import dirty, llm_logs
 
 MORE = {"role": "user", "content": "And 101?"}
+
+openai = partial(formats.conversations, format="openai")
+anthropic = partial(formats.conversations, format="anthropic")
 
 
 @pytest.fixture
@@ -41,11 +45,13 @@ def numbers(imported: ImportedHistory) -> list[tuple[str, int, int, bool]]:
 def sources(folder: Path) -> dict[str, Any]:
     """Return each dirty history as it is given to its importer."""
     return {
-        "openai": lambda: openai.conversations(chat()),
-        "items": lambda: openai.conversations(dirty.lines([dirty.ITEMS])),
-        "anthropic": lambda: anthropic.conversations(dirty.lines([dirty.MESSAGES])),
-        "old": lambda: llm.conversations(folder / "old.db"),
-        "new": lambda: llm.conversations(folder / "new.db"),
+        "openai": lambda: openai(chat()),
+        "items": lambda: openai(dirty.lines([dirty.ITEMS])),
+        "anthropic": lambda: formats.conversations(
+            dirty.lines([dirty.MESSAGES]), format="anthropic"
+        ),
+        "old": lambda: formats.conversations(folder / "old.db", format="llm"),
+        "new": lambda: formats.conversations(folder / "new.db", format="llm"),
     }
 
 
@@ -73,9 +79,9 @@ def test_a_history_is_stored_whole_and_once(store: rs.Store, name: str, tmp_path
 
 def test_a_grown_file_adds_what_is_new(store: rs.Store) -> None:
     """Only the new end is written; a dry run says how much it is."""
-    import_conversations(store, openai.conversations(chat()))
-    dry = import_conversations(store, openai.conversations(chat(MORE, MORE)), dry_run=True)
-    grown = import_conversations(store, openai.conversations(chat(MORE, MORE)))
+    import_conversations(store, openai(chat()))
+    dry = import_conversations(store, openai(chat(MORE, MORE)), dry_run=True)
+    grown = import_conversations(store, openai(chat(MORE, MORE)))
     (one,) = grown.conversations
 
     assert (one.new, one.known) == (2, 8)
@@ -85,12 +91,12 @@ def test_a_grown_file_adds_what_is_new(store: rs.Store) -> None:
 
 def test_an_import_that_was_cut_off_goes_on(store: rs.Store) -> None:
     """A session that holds a beginning gets the rest, and nothing twice."""
-    (whole,) = openai.conversations(chat())
+    (whole,) = openai(chat())
     session = store.session(whole.id, create=True)
     for item in whole.items[:3]:
         session.append(item.message, idempotency_key=item.key)
 
-    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+    (one,) = import_conversations(store, openai(chat())).conversations
 
     assert (one.new, one.known) == (5, 3)
     assert len(said(store, one.id)) == 8
@@ -104,9 +110,9 @@ def test_a_log_that_repeats_a_conversation_adds_what_each_line_adds(store: rs.St
     expected = [("s", 2, 0, True), ("s", 1, 2, True), ("s", 2, 3, True), ("s", 0, 5, True)]
     expected.append(("s", 0, 2, True))
 
-    dry = import_conversations(store, openai.conversations(log), dry_run=True)
+    dry = import_conversations(store, openai(log), dry_run=True)
     assert numbers(dry) == expected
-    assert numbers(import_conversations(store, openai.conversations(log))) == expected
+    assert numbers(import_conversations(store, openai(log))) == expected
     assert len(said(store, "s")) == 5
 
 
@@ -116,13 +122,13 @@ def test_lines_of_two_conversations_are_separated(store: rs.Store) -> None:
         {"session_id": name, "role": "user", "content": text}
         for name, text in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")]
     )
-    dry = import_conversations(store, openai.conversations(log), dry_run=True)
-    imported = import_conversations(store, openai.conversations(log))
+    dry = import_conversations(store, openai(log), dry_run=True)
+    imported = import_conversations(store, openai(log))
 
     assert numbers(dry) == numbers(imported)
     assert [message.text for message in said(store, "a")] == ["1", "3"]
     assert [message.text for message in said(store, "b")] == ["2", "4"]
-    assert import_conversations(store, openai.conversations(log)).new == 0
+    assert import_conversations(store, openai(log)).new == 0
 
 
 def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
@@ -133,10 +139,10 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
     def log(length: int) -> list[str]:
         return dirty.lines({"id": id, "messages": dirty.CHAT[:length]} for id in ("a", "b"))
 
-    import_conversations(store, openai.conversations(log(2)))
+    import_conversations(store, openai(log(2)))
     store.session("a").append(rs.user("Something else"))
-    dry = import_conversations(store, openai.conversations(log(3)), dry_run=True)
-    imported = import_conversations(store, openai.conversations(log(3)))
+    dry = import_conversations(store, openai(log(3)), dry_run=True)
+    imported = import_conversations(store, openai(log(3)))
 
     assert numbers(imported) == [("a", 0, 2, False), ("b", 1, 2, True)] == numbers(dry)
     assert [one.id for one in imported.refused] == ["a"]
@@ -147,12 +153,12 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
 
 def test_a_reply_that_is_being_recorded_is_not_overtaken(store: rs.Store) -> None:
     """What arrives here meanwhile comes first; the import says so and writes nothing."""
-    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+    (one,) = import_conversations(store, openai(chat())).conversations
     piece = {"choices": [{"index": 0, "delta": {"content": "x" * 70_000}}]}
     with store.session(one.id).record(iter([piece, piece]), api="openai.chat") as reply:
         chunks = iter(reply)
         next(chunks)
-        (meanwhile,) = import_conversations(store, openai.conversations(chat(MORE))).conversations
+        (meanwhile,) = import_conversations(store, openai(chat(MORE))).conversations
         assert len(list(chunks)) > 0
 
     assert (meanwhile.new, meanwhile.known) == (0, 8)
@@ -164,8 +170,8 @@ def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) 
     """More messages than one step holds, with their times; then one more."""
     at = [f"2026-01-02T03:{n // 60:02}:{n % 60:02}+00:00" for n in range(600)]
     history = [{"role": "user", "content": str(n), "timestamp": time} for n, time in enumerate(at)]
-    (one,) = import_conversations(store, openai.conversations(dirty.lines(history))).conversations
-    grown = import_conversations(store, openai.conversations(dirty.lines([*history, MORE])))
+    (one,) = import_conversations(store, openai(dirty.lines(history))).conversations
+    grown = import_conversations(store, openai(dirty.lines([*history, MORE])))
     stored = store.session(one.id).history()
 
     assert (one.new, grown.new, grown.known) == (600, 1, 600)
@@ -177,9 +183,9 @@ def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) 
 def test_a_source_that_was_changed_is_refused(store: rs.Store) -> None:
     """A message that says something else now is not written after the others."""
     history = {"id": "a", "messages": dirty.CHAT[:3]}
-    import_conversations(store, openai.conversations(dirty.lines([history])))
+    import_conversations(store, openai(dirty.lines([history])))
     history["messages"] = [dirty.CHAT[0], MORE, dirty.CHAT[2]]
-    imported = import_conversations(store, openai.conversations(dirty.lines([history])))
+    imported = import_conversations(store, openai(dirty.lines([history])))
 
     assert numbers(imported) == [("a", 0, 1, False)]
     assert len(said(store, "a")) == 3
@@ -189,7 +195,7 @@ def test_a_session_of_ones_own_is_not_written_into(store: rs.Store) -> None:
     """An id that is taken by something else is refused."""
     store.session("a", create=True).append(rs.user("Mine"))
     history = {"id": "a", "messages": dirty.CHAT[:3]}
-    imported = import_conversations(store, openai.conversations(dirty.lines([history])))
+    imported = import_conversations(store, openai(dirty.lines([history])))
 
     assert numbers(imported) == [("a", 0, 0, False)]
     assert [message.text for message in said(store, "a")] == ["Mine"]
@@ -201,24 +207,24 @@ def test_nothing_of_a_conversation_with_a_malformed_line_is_written(store: rs.St
     bad = {"id": "b", "messages": [*dirty.CHAT[:3], "no message"]}
 
     with pytest.raises(InvalidCall, match=r"^line 2: messages\[3\]"):
-        import_conversations(store, openai.conversations(dirty.lines([good, bad])))
+        import_conversations(store, openai(dirty.lines([good, bad])))
     with pytest.raises(InvalidCall, match=r"^line 11: not JSON"):
-        import_conversations(store, openai.conversations([*chat(), '{"role": "user"']))
+        import_conversations(store, openai([*chat(), '{"role": "user"']))
 
     assert [session.id for session in store.sessions().items] == ["a"]
     mended = {"id": "b", "messages": dirty.CHAT[:3]}
-    later = import_conversations(store, openai.conversations(dirty.lines([good, mended])))
+    later = import_conversations(store, openai(dirty.lines([good, mended])))
     assert numbers(later) == [("a", 0, 3, True), ("b", 3, 0, True)]
 
 
 def test_what_was_erased_does_not_come_back(store: rs.Store) -> None:
     """A message, or its reasoning, that was erased after an import stays erased."""
-    (one,) = import_conversations(store, openai.conversations(chat())).conversations
+    (one,) = import_conversations(store, openai(chat())).conversations
     session = store.session(one.id)
     session.erase(position=3)
     session.erase(position=5, only="reasoning")
     before = said(store, one.id)
-    again = import_conversations(store, openai.conversations(chat(MORE)))
+    again = import_conversations(store, openai(chat(MORE)))
 
     assert (again.new, again.known) == (1, 8)
     assert said(store, one.id)[:8] == before
@@ -228,7 +234,7 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
     """A message keeps the time at which it was said."""
     at = "2026-01-02T03:04:05+00:00"
     history = {"id": "a", "title": "Primes", "messages": [{**MORE, "timestamp": at}]}
-    import_conversations(store, openai.conversations(dirty.lines([history])))
+    import_conversations(store, openai(dirty.lines([history])))
     (session,) = store.sessions().items
 
     assert session.title == "Primes"
@@ -238,7 +244,7 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
 @pytest.mark.parametrize("thing", ["a", rs.user("a"), {"id": "a"}])
 def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None:
     """By its type, with what gives one; what came before it is stored."""
-    made = openai.conversations(chat())
+    made = openai(chat())
     with pytest.raises(InvalidCall) as refused:
         import_conversations(store, [*made, thing])
 
@@ -253,7 +259,7 @@ def test_an_asynchronous_store_is_not_imported_into() -> None:
 
     async def main() -> None:
         async with rs.AsyncStore("sqlite://") as store:
-            import_conversations(store, openai.conversations(chat()))  # type: ignore[arg-type]
+            import_conversations(store, openai(chat()))  # type: ignore[arg-type]
 
     with pytest.raises(InvalidCall, match="a Store or an Owner, not AsyncStore") as refused:
         asyncio.run(main())
@@ -278,7 +284,7 @@ def times(store: rs.Store, id: str) -> list[str]:
 def test_a_message_without_a_time_gets_that_of_the_one_before_it(store: rs.Store) -> None:
     """And what stands before the first that has one, with that: not when it was imported."""
     history = {"id": "a", "messages": TIMES_OF_SOME}
-    import_conversations(store, openai.conversations(dirty.lines([history])))
+    import_conversations(store, openai(dirty.lines([history])))
     (session,) = store.sessions().items
 
     assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
@@ -291,7 +297,7 @@ def test_a_message_without_a_time_goes_by_the_one_before_it_when_a_history_has_g
     """Also where the one before it was there already."""
     for length in (3, 5):
         history = {"id": "a", "messages": TIMES_OF_SOME[:length]}
-        import_conversations(store, openai.conversations(dirty.lines([history])))
+        import_conversations(store, openai(dirty.lines([history])))
 
     assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
 
@@ -301,7 +307,7 @@ def test_a_message_without_a_time_gets_that_of_the_one_before_it_among_other_lin
 ) -> None:
     """Two conversations whose messages take turns in a file."""
     log = [{**message, "conversation_id": id} for message in TIMES_OF_SOME[1:] for id in ("a", "b")]
-    import_conversations(store, openai.conversations(dirty.lines(log)))
+    import_conversations(store, openai(dirty.lines(log)))
 
     assert times(store, "a") == times(store, "b") == [NOON, NOON, ONE, ONE]
 
@@ -309,7 +315,7 @@ def test_a_message_without_a_time_gets_that_of_the_one_before_it_among_other_lin
 def test_messages_without_a_time_are_as_old_as_their_conversation(store: rs.Store) -> None:
     """Where that is all that is known; it is then listed where it belongs."""
     history = {"id": "a", "created_at": NOON, "messages": dirty.CHAT[:3]}
-    import_conversations(store, openai.conversations(dirty.lines([history])))
+    import_conversations(store, openai(dirty.lines([history])))
 
     assert times(store, "a") == [NOON] * 3
 
@@ -327,7 +333,7 @@ def test_a_list_of_sessions_is_in_the_order_of_their_messages(store: rs.Store) -
         }
         for name, at in zip("abc", last, strict=True)
     ]
-    import_conversations(store, openai.conversations(dirty.lines(histories)))
+    import_conversations(store, openai(dirty.lines(histories)))
 
     assert [(one.id, one.updated_at) for one in store.sessions().items] == [
         (name, datetime.fromisoformat(at))
@@ -344,7 +350,7 @@ def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
     with rs.Store("sqlite://", masker=masker) as store:
         ada = store.for_owner("ada")
         for new in (1, 0):
-            assert import_conversations(ada, openai.conversations(history)).new == new
+            assert import_conversations(ada, openai(history)).new == new
 
         assert store.sessions().items == []
         assert "correct-horse" not in ada.session("a").history()[0].message.text
@@ -362,7 +368,7 @@ def test_a_title_is_masked_and_defaults_to_the_first_user_message() -> None:
         {"id": "unnamed", "messages": [{"role": "user", "content": long}]},
     ]
     with rs.Store("sqlite://", masker=rs.SecretMasker(values=["sk-secret-1234567890"])) as store:
-        found = openai.conversations(dirty.lines(histories))
+        found = openai(dirty.lines(histories))
         done = import_conversations(store, found)
         titles = {one.id: store.session(one.id).title or "" for one in done.conversations}
 
@@ -386,7 +392,7 @@ def test_a_time_is_read_by_any_of_its_known_names(store: rs.Store, name: str) ->
     """As a text or as a number, of a message as of its conversation."""
     message = {"role": "user", "content": "Hi.", name: TIMES[name]}
     history = dirty.lines([{"id": "a", "messages": [message]}])
-    import_conversations(store, openai.conversations(history))
+    import_conversations(store, openai(history))
 
     said = store.session("a").get(1).created_at
     assert said == datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -395,7 +401,7 @@ def test_a_time_is_read_by_any_of_its_known_names(store: rs.Store, name: str) ->
 def test_a_time_that_cannot_be_read_is_reported_with_its_place(store: rs.Store) -> None:
     """The message comes in all the same."""
     messages = [{"role": "user", "content": "Hi.", "created_at": "01.01.2025 12:00"}]
-    done = import_conversations(store, openai.conversations(dirty.lines([messages])))
+    done = import_conversations(store, openai(dirty.lines([messages])))
 
     assert done.new == 1
     assert [one.place for one in done.report.unread_times] == ["line 1"]
@@ -404,7 +410,7 @@ def test_a_time_that_cannot_be_read_is_reported_with_its_place(store: rs.Store) 
 def test_a_message_in_parts_is_reported_as_such(store: rs.Store) -> None:
     """It does say something, in a form that is not read."""
     message = {"role": "user", "parts": [{"type": "text", "text": "Hi."}]}
-    done = import_conversations(store, openai.conversations(dirty.lines([message])))
+    done = import_conversations(store, openai(dirty.lines([message])))
 
     (left_out,) = done.conversations[0].report.skipped
     assert '"parts"' in left_out.reason
@@ -429,9 +435,7 @@ def test_a_title_that_no_column_can_hold_does_not_keep_a_conversation_out(store:
     found = [
         one
         for history in (text, titled)
-        for one in import_conversations(
-            store, openai.conversations(dirty.lines([history]))
-        ).conversations
+        for one in import_conversations(store, openai(dirty.lines([history]))).conversations
     ]
 
     assert [one.title for one in found] == ["Hi.\ufffd", "A\ufffd"]

@@ -8,12 +8,14 @@ the result of a tool is in the part of its call: here these are messages, as the
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
-from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_parts import (
     Part,
     call_part,
@@ -30,12 +32,11 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 
-FORMAT: Final = "ai-sdk"
 _TIMES: Final = ("createdAt", "created_at", "timestamp")
 _STEP: Final = "step-start"
 
 
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
         value = placed.value
         parts: list[Mapping[str, Any]] = [
@@ -46,24 +47,21 @@ def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
         role, source = value.get("role"), [value.get("id"), value.get("role"), parts]
         about = object_field(value, "metadata")
         stated = {name: of[name] for of in (about, value) for name in _TIMES if name in of}
-        made = SourceMessage(
-            place=placed.place,
-            line=placed.line,
+        made = replace(
+            placed,
             value={**stated, "model": text_field(about, "model")},
         )
         if role == "assistant":
             for number, step in enumerate(_steps(parts)):
-                _read_step(step, made, [source, number], reader)
+                _read_step(step, made, [source, number], into)
         elif role == "user" or role == "system":
             blocks = [block for part in parts for block in _content_blocks(part)]
-            texts = content_parts.block_texts(blocks)
-            message = Message(role=role, blocks=tuple(blocks))
-            reader.add(message, made, texts=texts, source=source)
+            into.add(Message(role=role, blocks=tuple(blocks)), made, source=source)
         else:
-            reader.into.skip(placed.place, UNKNOWN_ROLE)
+            into.skip(placed.place, UNKNOWN_ROLE)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
+read = partial(read_conversations, "ai-sdk", _read_conversation)
 
 
 def _steps(parts: list[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
@@ -94,7 +92,7 @@ def _media(part: Mapping[str, Any]) -> MediaBlock | None:
 
 
 def _read_step(
-    step: list[Mapping[str, Any]], placed: SourceMessage, source: Any, reader: HistoryReader
+    step: list[Mapping[str, Any]], placed: SourceMessage, source: Any, into: ConversationBuilder
 ) -> None:
     parts: list[Part] = []
     answers: list[Part] = []
@@ -117,10 +115,9 @@ def _read_step(
             media.append(medium)
         else:
             others.append(part)
-    unread = {"parts": others} if others else {}
-    reader.add_reply_parts(parts, placed, source=[source, "reply"], media=media, unread=unread)
+    into.add_reply_parts(parts, placed, source=[source, "reply"], media=media, others=others)
     if answers:
-        reader.add_steps(answers, placed, source=[source, "answers"])
+        into.add_steps(answers, placed, source=[source, "answers"])
 
 
 def _add_thought(part: Mapping[str, Any], parts: list[Part]) -> None:

@@ -8,12 +8,14 @@ ones. Blocks with a signature or ciphertext are read in their provider's form. C
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
-from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_parts import (
     Part,
     call_part,
@@ -30,7 +32,6 @@ from reasoning_store.importers.source_messages import (
 )
 from reasoning_store.wire.event_fields import whole_number
 
-FORMAT: Final = "langchain"
 _ROLES: Final[Mapping[str, Role]] = {
     "human": "user",
     "user": "user",
@@ -54,23 +55,23 @@ _CALLS: Final = frozenset(
 _MEDIA: Final = frozenset({"image", "audio", "video", "file"})
 
 
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
         kind, data = _message_data(placed.value)
         if kind in ("chat", "ChatMessage"):
             kind = text_field(data, "role") or ""
         role = _ROLES.get(kind)
         if role == "assistant":
-            _read_reply(data, placed, reader)
+            _read_reply(data, placed, into)
         elif role == "tool":
-            _read_tool_message(data, placed, reader)
+            _read_tool_message(data, placed, into)
         elif role is not None:
-            _read_plain(role, data, placed, reader)
+            _read_plain(role, data, placed, into)
         else:
-            reader.into.skip(placed.place, UNKNOWN_ROLE)
+            into.skip(placed.place, UNKNOWN_ROLE)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
+read = partial(read_conversations, "langchain", _read_conversation)
 
 
 def _message_data(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -83,16 +84,15 @@ def _message_data(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 
 def _read_plain(
-    role: Role, data: Mapping[str, Any], placed: SourceMessage, reader: HistoryReader
+    role: Role, data: Mapping[str, Any], placed: SourceMessage, into: ConversationBuilder
 ) -> None:
     content = data.get("content")
     if isinstance(content, list):
         read = [_media(item) or content_parts.read_block(item) for item in content]
         blocks: list[Block] = [block for block in read if block is not None]
     else:
-        blocks = reader.read_parts(content, placed)
-    texts = content_parts.visible_texts(content)
-    reader.add(Message(role=role, blocks=tuple(blocks)), placed, texts=texts, source=_source(data))
+        blocks = into.read_parts(content, placed)
+    into.add(Message(role=role, blocks=tuple(blocks)), placed, source=_source(data))
 
 
 def _source(data: Mapping[str, Any]) -> list[Any]:
@@ -113,25 +113,21 @@ def _media(item: Any) -> MediaBlock | None:
 
 
 def _read_tool_message(
-    data: Mapping[str, Any], placed: SourceMessage, reader: HistoryReader
+    data: Mapping[str, Any], placed: SourceMessage, into: ConversationBuilder
 ) -> None:
-    content = data.get("content")
-    block = reader.tool_response(
-        placed,
+    block = into.tool_response(
         data.get("tool_call_id"),
-        content,
+        data.get("content"),
         name=data.get("name"),
         is_error=data.get("status") == "error",
     )
-    texts = [block.result] if isinstance(block.result, str) else []
-    made = Message(role="tool", blocks=(block,))
-    reader.add(made, placed, texts=texts, source=_source(data))
+    into.add_tool_responses([block], placed, source=_source(data))
 
 
-def _read_reply(data: Mapping[str, Any], placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_reply(data: Mapping[str, Any], placed: SourceMessage, into: ConversationBuilder) -> None:
     about, more = object_field(data, "response_metadata"), object_field(data, "additional_kwargs")
     named = text_field(about, "model_provider")
-    reader.provider = _PROVIDERS.get(named or "", named)
+    into.provider = _PROVIDERS.get(named or "", named)
     parts: list[Part] = list(_thoughts_of_metadata(more))
     media: list[MediaBlock] = []
     others: list[Any] = []
@@ -155,14 +151,14 @@ def _read_reply(data: Mapping[str, Any], placed: SourceMessage, reader: HistoryR
         if isinstance(call, dict)
     ]
     model = text_field(about, "model_name") or text_field(about, "model")
-    reader.add_reply_parts(
+    into.add_reply_parts(
         parts,
-        SourceMessage(place=placed.place, line=placed.line, value={"model": model}),
+        replace(placed, value={"model": model}),
         source=_source(data),
         media=media,
         usage=_usage(object_field(data, "usage_metadata")),
         finish_reason=text_field(about, "finish_reason") or text_field(about, "stop_reason"),
-        unread={"parts": others} if others else {},
+        others=others,
     )
 
 

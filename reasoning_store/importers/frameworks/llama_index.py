@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role
-from reasoning_store.importers import content_parts, history_reader
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.reply_parts import (
     Part,
     call_part,
@@ -28,7 +29,6 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 
-FORMAT: Final = "llama-index"
 _ROLES: Final[Mapping[str, Role]] = {
     "user": "user",
     "assistant": "assistant",
@@ -57,22 +57,21 @@ def _unpack(entry: Entry) -> Iterator[Entry]:
             yield Entry(line=entry.line, value={"id": key, "messages": messages})
 
 
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
         role = _ROLES.get(text_field(placed.value, "role") or "")
         if role == "assistant":
-            _read_reply(placed, reader)
+            _read_reply(placed, into)
         elif role == "tool":
-            _read_tool_message(placed, reader)
+            _read_tool_message(placed, into)
         elif role is not None:
             blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
-            texts = content_parts.block_texts(blocks)
-            reader.add(Message(role=role, blocks=tuple(blocks)), placed, texts=texts)
+            into.add(Message(role=role, blocks=tuple(blocks)), placed)
         else:
-            reader.into.skip(placed.place, UNKNOWN_ROLE)
+            into.skip(placed.place, UNKNOWN_ROLE)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation, unpack=_unpack)
+read = partial(read_conversations, "llama-index", _read_conversation, unpack=_unpack)
 
 
 def _items(value: Mapping[str, Any]) -> list[Any]:
@@ -108,18 +107,17 @@ def _media(item: Mapping[str, Any]) -> MediaBlock | None:
     return None if path is None else MediaBlock(kind=of, mime_type=mime, name=name, ref=path)
 
 
-def _read_tool_message(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_tool_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     more = object_field(placed.value, "additional_kwargs")
     blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
     texts = content_parts.block_texts(blocks)
     plain = len(texts) == len(blocks)
     result = "".join(texts) if plain else list_field(placed.value, "blocks")
-    block = reader.tool_response(placed, more.get("tool_call_id"), result, name=more.get("name"))
-    made = Message(role="tool", blocks=(block,))
-    reader.add(made, placed, texts=["".join(texts)] if plain and texts else [])
+    block = into.tool_response(more.get("tool_call_id"), result, name=more.get("name"))
+    into.add_tool_responses([block], placed)
 
 
-def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
     value, parts = placed.value, []
     media: list[MediaBlock] = []
     others: list[Any] = []
@@ -134,8 +132,7 @@ def _read_reply(placed: SourceMessage, reader: HistoryReader) -> None:
             others.append(item)
     if not any(part["type"] == "tool_call" for part in parts):
         parts += _calls_of_metadata(object_field(value, "additional_kwargs"))
-    unread = {"parts": others} if others else {}
-    reader.add_reply_parts(parts, placed, source=value, media=media, unread=unread)
+    into.add_reply_parts(parts, placed, source=value, media=media, others=others)
 
 
 def _part(item: Mapping[str, Any]) -> Part | None:

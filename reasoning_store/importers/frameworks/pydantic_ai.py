@@ -7,13 +7,15 @@ Instructions are not stored: they belong to one request.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
-from reasoning_store.importers import content_parts, history_reader
-from reasoning_store.importers.history_reader import HistoryReader
+from reasoning_store.importers import content_parts
+from reasoning_store.importers.conversation_builder import ConversationBuilder
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_parts import (
     Part,
     call_part,
@@ -30,24 +32,23 @@ from reasoning_store.importers.source_messages import (
 )
 from reasoning_store.wire.event_fields import whole_number
 
-FORMAT: Final = "pydantic-ai"
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"
 _GOOGLE: Final = ("google", "google-gla", "google-vertex", "google-cloud")
 _ANSWERS: Final = ("tool-return", "retry-prompt")
 
 
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
         kind = placed.value.get("kind")
         if kind == "request":
-            _read_request(placed, reader)
+            _read_request(placed, into)
         elif kind == "response":
-            _read_response(placed, reader)
+            _read_response(placed, into)
         else:
-            reader.into.skip(placed.place, _UNKNOWN_KIND)
+            into.skip(placed.place, _UNKNOWN_KIND)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation)
+read = partial(read_conversations, "pydantic-ai", _read_conversation)
 
 
 def _parts(placed: SourceMessage) -> list[Mapping[str, Any]]:
@@ -61,19 +62,17 @@ def _role(part: Mapping[str, Any]) -> Role:
     return "system" if kind == "system-prompt" else "user"
 
 
-def _read_request(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_request(placed: SourceMessage, into: ConversationBuilder) -> None:
     for role, found in groupby(_parts(placed), _role):
         parts = list(found)
         stated = next((at for part in parts if (at := text_field(part, "timestamp"))), None)
         value = {"timestamp": stated or placed.value.get("timestamp")}
-        made = SourceMessage(place=placed.place, line=placed.line, value=value)
+        made = replace(placed, value=value)
         blocks: list[Block] = []
-        texts: list[str] = []
         for part in parts:
             content = part.get("content")
             if role == "tool":
-                response = reader.tool_response(
-                    placed,
+                response = into.tool_response(
                     part.get("tool_call_id"),
                     content,
                     name=part.get("tool_name"),
@@ -81,13 +80,9 @@ def _read_request(placed: SourceMessage, reader: HistoryReader) -> None:
                     or part.get("outcome") in ("failed", "denied", "retried"),
                 )
                 blocks.append(response)
-                texts += [response.result] if isinstance(response.result, str) else []
             else:
-                read = [block for item in _items(content) for block in _content_blocks(item)]
-                blocks += read
-                texts += content_parts.block_texts(read)
-        message = Message(role=role, blocks=tuple(blocks))
-        reader.add(message, made, texts=texts, source=parts)
+                blocks += [block for item in _items(content) for block in _content_blocks(item)]
+        into.add(Message(role=role, blocks=tuple(blocks)), made, source=parts)
 
 
 def _items(content: Any) -> list[Any]:
@@ -109,10 +104,10 @@ def _content_blocks(item: Any) -> list[Block]:
     return content_parts.read_blocks([item])
 
 
-def _read_response(placed: SourceMessage, reader: HistoryReader) -> None:
+def _read_response(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     named = text_field(value, "provider_name")
-    reader.provider = "google" if named in _GOOGLE else named
+    into.provider = "google" if named in _GOOGLE else named
     parts: list[Part] = []
     media: list[MediaBlock] = []
     others: list[Any] = []
@@ -135,11 +130,10 @@ def _read_response(placed: SourceMessage, reader: HistoryReader) -> None:
             ]
         else:
             others.append(part)
-    reader.add_reply_parts(
+    into.add_reply_parts(
         parts,
-        SourceMessage(
-            place=placed.place,
-            line=placed.line,
+        replace(
+            placed,
             value={"timestamp": value.get("timestamp"), "model": value.get("model_name")},
         ),
         source=_parts(placed),
@@ -147,7 +141,7 @@ def _read_response(placed: SourceMessage, reader: HistoryReader) -> None:
         usage=_usage(object_field(value, "usage")),
         finish_reason=text_field(value, "finish_reason"),
         status="interrupted" if value.get("state") == "interrupted" else "complete",
-        unread={"parts": others} if others else {},
+        others=others,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Message, TextBlock
-from reasoning_store.importers import history_reader
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry, refuse
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
 from reasoning_store.importers.reply_parts import Part, call_part, text_part
 from reasoning_store.importers.source_messages import (
     SourceConversation,
@@ -20,7 +20,6 @@ from reasoning_store.importers.source_messages import (
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.tools import parse_arguments
 
-FORMAT: Final = "sharegpt"
 _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("human", "user"), "user"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bing", "bard"), "assistant"),
@@ -39,38 +38,33 @@ def _unpack(entry: Entry) -> Iterator[Entry]:
     yield Entry(line=entry.line, value={"messages": list_field(value, "conversations"), **kept})
 
 
-def _read_conversation(one: SourceConversation, reader: HistoryReader) -> None:
+def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     if text := text_field(one.about, "system"):
-        _add_plain(
-            "system",
-            text,
-            SourceMessage(place=f"line {one.line}: system", line=one.line, value={}),
-            reader,
-        )
+        place = f"line {one.line}: system"
+        _add_plain("system", text, SourceMessage(place=place, line=one.line, value={}), into)
     for placed in one.messages:
         role = _ROLES.get(text_field(placed.value, "from") or "")
         text = text_field(placed.value, "value") or ""
         unread = other_fields(placed.value, _READ)
         if role == "assistant":
-            reader.add_reply_parts([text_part(text)], placed, source=placed.value, unread=unread)
+            into.add_reply_parts([text_part(text)], placed, source=placed.value, unread=unread)
         elif role == "call":
-            reader.add_reply_parts([_call(text)], placed, source=placed.value, unread=unread)
+            into.add_reply_parts([_call(text)], placed, source=placed.value, unread=unread)
         elif role == "tool":
-            block = reader.tool_response(placed, None, text)
-            reader.add_tool_message(block, text, placed, unread)
+            block = into.tool_response(None, text)
+            into.add_tool_responses([block], placed, unread=unread)
         elif role is not None:
-            _add_plain(role, text, placed, reader)
+            _add_plain(role, text, placed, into)
         else:
-            reader.into.skip(placed.place, UNKNOWN_ROLE)
+            into.skip(placed.place, UNKNOWN_ROLE)
 
 
-read = partial(history_reader.read_conversations, FORMAT, _read_conversation, unpack=_unpack)
+read = partial(read_conversations, "sharegpt", _read_conversation, unpack=_unpack)
 
 
-def _add_plain(role: Any, text: str, placed: SourceMessage, reader: HistoryReader) -> None:
-    blocks = (TextBlock(text=text),) if text else ()
-    source = [role, text]
-    reader.add(Message(role=role, blocks=blocks), placed, texts=[text], source=source)
+def _add_plain(role: Any, text: str, placed: SourceMessage, into: ConversationBuilder) -> None:
+    said = replace(placed, value={**placed.value, "content": text})
+    into.add_plain(role, said, source=[role, text])
 
 
 def _call(text: str) -> Part:

@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, RawBlock, TextBlock
-from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
-from reasoning_store.importers.message_tree import add_tree, in_order
+from reasoning_store.importers.conversation_builder import (
+    UNKNOWN_ROLE,
+    ConversationBuilder,
+    digest_values,
+)
+from reasoning_store.importers.conversation_readers import add_tree, in_order
+from reasoning_store.importers.documents import Entry, Source, read_objects
 from reasoning_store.importers.reply_parts import (
     AnsweredBy,
     Part,
@@ -38,13 +42,12 @@ from reasoning_store.importers.source_messages import (
 from reasoning_store.importers.values import Conversation
 from reasoning_store.wire.tools import parse_arguments
 
+_REFUSAL: Final = "not a conversation of ChatGPT: an object with a mapping is due"
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the conversations of an export."""
-    name = source_name(source) if name is None else name
-    for entry in read_entries(source):
-        if not (isinstance(entry.value, dict) and isinstance(entry.value.get("mapping"), dict)):
-            refuse(entry.line, "not a conversation of ChatGPT: an object with a mapping is due")
+    for entry in read_objects(source, _REFUSAL, mapping=dict):
         yield _read_conversation(entry, who, name)
 
 
@@ -53,17 +56,13 @@ def _read_conversation(entry: Entry, who: AnsweredBy, name: str) -> Conversation
     id = text_field(value, "conversation_id") or text_field(value, "id")
     into = ConversationBuilder(
         id or f"chatgpt-{digest_values(name, value.get('create_time'), value.get('title'))}",
+        who,
         title=text_field(value, "title"),
         created_at=parse_time(value.get("create_time")),
         archived=value.get("is_archived") is True,
     )
-    reader = HistoryReader(into=into, who=who)
     nodes, parents, group_of = _group_nodes(value["mapping"])
-
-    def add(name: str) -> None:
-        _add_message(nodes[name], entry.line, reader)
-
-    keys = add_tree(parents, reader, add)
+    keys = add_tree(nodes, parents, into, partial(_add_message, entry.line))
     current = group_of.get(text_field(value, "current_node") or "")
     return into.conversation(current=keys.get(current or ""))
 
@@ -120,7 +119,7 @@ def _says_something(message: _Node) -> bool:
 # Messages
 
 
-def _add_message(nodes: Sequence[_Node], line: int, reader: HistoryReader) -> None:
+def _add_message(line: int, nodes: Sequence[_Node], into: ConversationBuilder) -> None:
     first = nodes[0]
     metadata = object_field(nodes[-1], "metadata")
     placed = SourceMessage(
@@ -134,27 +133,26 @@ def _add_message(nodes: Sequence[_Node], line: int, reader: HistoryReader) -> No
     role = _role(first)
     source = [[node.get("id"), _role(node), node.get("content")] for node in nodes]
     if role == "assistant":
-        _add_reply(nodes, placed, source, reader)
+        _add_reply(nodes, placed, source, into)
     elif role == "tool":
         name = text_field(object_field(first, "author"), "name")
         blocks, texts = _read_content(first)
         plain = all(isinstance(block, TextBlock) for block in blocks)
         result = "\n".join(texts) if plain else first.get("content")
-        response = reader.tool_response(placed, None, result, name=name)
-        made = Message(role="tool", blocks=(response,))
-        reader.add(made, placed, texts=texts if plain else [], source=source)
+        response = into.tool_response(None, result, name=name)
+        into.add_tool_responses([response], placed, source=source)
     elif role in ("user", "system"):
-        blocks, texts = _read_content(first)
+        blocks, _ = _read_content(first)
         content = object_field(first, "content")
         is_context = content.get("content_type") == "user_editable_context"
         kept = Message(role="system" if is_context or role == "system" else "user", blocks=blocks)
-        reader.add(kept, placed, texts=texts, source=source)
+        into.add(kept, placed, source=source)
     else:
-        reader.into.skip(placed.place, UNKNOWN_ROLE)
+        into.skip(placed.place, UNKNOWN_ROLE)
 
 
 def _add_reply(
-    nodes: Sequence[_Node], placed: SourceMessage, source: Any, reader: HistoryReader
+    nodes: Sequence[_Node], placed: SourceMessage, source: Any, into: ConversationBuilder
 ) -> None:
     parts: list[Part] = []
     media: list[MediaBlock] = []
@@ -176,16 +174,14 @@ def _add_reply(
             media += [block for block in blocks if isinstance(block, MediaBlock)]
             others += [block.data for block in blocks if isinstance(block, RawBlock)]
     details = object_field(object_field(nodes[-1], "metadata"), "finish_details")
-    reader.add_reply_parts(
+    into.add_reply_parts(
         parts,
         placed,
         source=source,
         media=media,
         status="interrupted" if details.get("type") == "interrupted" else "complete",
-        unread={
-            **({"reasoningRecap": recaps[-1]} if recaps else {}),
-            **({"parts": others} if others else {}),
-        },
+        others=others,
+        unread={"reasoningRecap": recaps[-1]} if recaps else {},
     )
 
 

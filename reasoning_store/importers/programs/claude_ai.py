@@ -10,15 +10,19 @@ Of a file that was attached the text is kept where the export has it; else only 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message, TextBlock
+from reasoning_store.conversation.blocks import Block, MediaBlock, Message
 from reasoning_store.importers import anthropic, content_parts
-from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
-from reasoning_store.importers.message_tree import add_tree
+from reasoning_store.importers.conversation_builder import (
+    UNKNOWN_ROLE,
+    ConversationBuilder,
+    digest_values,
+)
+from reasoning_store.importers.conversation_readers import add_tree
+from reasoning_store.importers.documents import Entry, Source, read_objects, refuse
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import (
     SourceMessage,
@@ -39,13 +43,12 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
 _NO_PARTS: Final = frozenset({"token_budget", "flag"})
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+_REFUSAL: Final = "not a conversation of Claude.ai: chat_messages are due"
+
+
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the conversations of an export."""
-    name = source_name(source) if name is None else name
-    for entry in read_entries(source):
-        value = entry.value
-        if not (isinstance(value, dict) and isinstance(value.get("chat_messages"), list)):
-            refuse(entry.line, "not a conversation of Claude.ai: chat_messages are due")
+    for entry in read_objects(source, _REFUSAL, chat_messages=list):
         yield _read_conversation(entry, who, name)
 
 
@@ -53,10 +56,13 @@ def _read_conversation(entry: Entry, who: AnsweredBy, name: str) -> Conversation
     value = entry.value
     id = text_field(value, "uuid") or f"claude-ai-{digest_values(name, value.get('created_at'))}"
     into = ConversationBuilder(
-        id, title=text_field(value, "name"), created_at=parse_time(value.get("created_at"))
+        id,
+        who,
+        title=text_field(value, "name"),
+        created_at=parse_time(value.get("created_at")),
+        model=text_field(value, "model"),
     )
-    reader = HistoryReader(into=into, who=who, provider="anthropic")
-    reader.about = {"model": text_field(value, "model")}
+    into.provider = "anthropic"
     messages: dict[str, SourceMessage] = {}
     parents: dict[str, str | None] = {}
     before: str | None = None
@@ -70,11 +76,7 @@ def _read_conversation(entry: Entry, who: AnsweredBy, name: str) -> Conversation
             place=f"line {entry.line}: {place}", line=entry.line, value=message
         )
         before = key
-
-    def add(name: str) -> None:
-        _add_message(messages[name], reader)
-
-    keys = add_tree(parents, reader, add)
+    keys = add_tree(messages, parents, into, _add_message)
     current = text_field(value, "current_leaf_message_uuid") or before
     return into.conversation(current=keys.get(current or ""))
 
@@ -84,7 +86,7 @@ def _is_tree(message: Mapping[str, Any]) -> bool:
     return text_field(message, "parent_message_uuid") is not None
 
 
-def _add_message(placed: SourceMessage, reader: HistoryReader) -> None:
+def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     sender = value.get("sender")
     parts = [part for part in list_field(value, "content") if isinstance(part, dict)]
@@ -95,22 +97,20 @@ def _add_message(placed: SourceMessage, reader: HistoryReader) -> None:
     at = {"created_at": value.get("created_at")}
     if sender == "human":
         blocks: list[Block] = [*content_parts.read_blocks(kept), *_attachments(value)]
-        texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-        said = SourceMessage(place=placed.place, line=placed.line, value=at)
-        reader.add(Message(role="user", blocks=tuple(blocks)), said, texts=texts, source=source)
+        said = replace(placed, value=at)
+        into.add(Message(role="user", blocks=tuple(blocks)), said, source=source)
     elif sender == "assistant":
         runs = groupby(kept, lambda part: part.get("type") == "tool_result")
         for number, (is_answer, run) in enumerate(runs):
             role = "user" if is_answer else "assistant"
-            made = SourceMessage(
-                place=placed.place,
-                line=placed.line,
+            made = replace(
+                placed,
                 value={"role": role, "content": list(run), **at},
             )
             add = anthropic.read_user_message if is_answer else anthropic.read_reply
-            add(made, reader, source=[*source, number])
+            add(made, into, source=[*source, number])
     else:
-        reader.into.skip(placed.place, UNKNOWN_ROLE)
+        into.skip(placed.place, UNKNOWN_ROLE)
 
 
 def _without_times(part: Mapping[str, Any]) -> dict[str, Any]:

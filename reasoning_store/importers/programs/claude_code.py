@@ -21,13 +21,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reasoning_store.importers import anthropic
-from reasoning_store.importers.conversation_builder import ConversationBuilder, first_words
-from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log, source_name
-from reasoning_store.importers.history_reader import HistoryReader
-from reasoning_store.importers.message_tree import add_tree
+from reasoning_store.importers.conversation_builder import ConversationBuilder
+from reasoning_store.importers.conversation_readers import add_tree
+from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
-from reasoning_store.importers.values import Conversation
+from reasoning_store.importers.values import Conversation, first_words
 
 _SESSION_FILE: Final = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl")
 _MARKS: Final = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
@@ -67,10 +66,10 @@ class _Node:
         return _ids(self.entries, "tool_result", "tool_use_id")
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the session of a file, then those of its subagents."""
     entries, cut = read_log(source)
-    stem = _SESSION_FILE.fullmatch(name if name is not None else source_name(source))
+    stem = _SESSION_FILE.fullmatch(name)
     ids = (text_field(entry.value, "sessionId") for entry in entries)
     id = stem[1] if stem else next((id for id in ids if id), "")
     for agent, listed in _threads(entries).items():
@@ -108,22 +107,22 @@ def _read_thread(
     about = {name: begun[name] for name in _ABOUT if isinstance(begun.get(name), str)}
     into = ConversationBuilder(
         f"agent-{agent}.{id}" if agent else id,
+        who,
         title=_title(listed, nodes) if agent else _stated_title(every) or _title(listed, nodes),
         created_at=parse_time(begun.get("timestamp")),
         archived=bool(agent),
         metadata={**about, **({"subagentOf": id} if agent else {})},
     )
-    reader = HistoryReader(into=into, who=who)
     answers = {of for node in nodes.values() for of in node.answered}
 
-    def add(name: str) -> None:
-        node = nodes[name]
-        if name == last and not _is_finished(node, answers, nodes, parents[name]):
+    def add(node: _Node, into: ConversationBuilder) -> None:
+        is_last = node is nodes[last or ""]
+        if is_last and not _is_finished(node, answers, nodes, parents[last or ""]):
             into.skip(f"line {node.entries[0].line}", _UNFINISHED)
         else:
-            _add_message(node, reader)
+            _add_message(node, into)
 
-    keys = add_tree(parents, reader, add)
+    keys = add_tree(nodes, parents, into, add)
     if cut is not None:
         into.skip(f"line {cut}", CUT_OFF)
     return into.conversation(current=None if last is None else keys[last])
@@ -243,11 +242,11 @@ def _title(listed: Sequence[Entry], nodes: Mapping[str, _Node]) -> str | None:
     return None
 
 
-def _add_message(node: _Node, reader: HistoryReader) -> None:
+def _add_message(node: _Node, into: ConversationBuilder) -> None:
     line, value = node.entries[0].line, node.first
     message = dict(node.entries[-1].value["message"])
     if value.get("isApiErrorMessage") or message.get("model") == _SYNTHETIC:
-        reader.into.skip(f"line {line}", _NO_REPLY)
+        into.skip(f"line {line}", _NO_REPLY)
         return
     if len(node.entries) > 1 or isinstance(message.get("content"), list):
         contents = [entry.value["message"].get("content") for entry in node.entries]
@@ -270,7 +269,7 @@ def _add_message(node: _Node, reader: HistoryReader) -> None:
     if node.kind == "assistant":
         # Others answer Claude Code, too, and their names do not say who.
         claude = "claude" in str(message.get("model"))
-        reader.provider = "anthropic" if claude else None
-        anthropic.read_reply(placed, reader, source=source)
+        into.provider = "anthropic" if claude else None
+        anthropic.read_reply(placed, into, source=source)
     else:
-        anthropic.read_user_message(placed, reader, source=source)
+        anthropic.read_user_message(placed, into, source=source)

@@ -17,14 +17,13 @@ from typing import Any, Final
 from reasoning_store.importers import openai_items
 from reasoning_store.importers.conversation_builder import (
     ConversationBuilder,
+    ForkPoint,
     digest_values,
-    first_words,
 )
-from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log, source_name
-from reasoning_store.importers.history_reader import HistoryReader, ReaderForkPoint
+from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
-from reasoning_store.importers.values import Conversation
+from reasoning_store.importers.values import Conversation, first_words
 
 _FILE: Final = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl"
@@ -39,10 +38,9 @@ _NO_ITEMS: Final = frozenset({"ghost_snapshot", "other"})
 _UNFINISHED: Final = "it is not finished; import again when it is"
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the session of a file."""
     entries, cut = read_log(source)
-    name = source_name(source) if name is None else name
     if any(_item(entry) is not None for entry in entries):
         yield _Session(entries, name, who).read(cut)
 
@@ -91,20 +89,20 @@ class _Session:
         }
         self._into = ConversationBuilder(
             id or f"codex-{digest_values(name, entries[0].value)}",
+            who,
             title=_title(entries),
             created_at=parse_time(head.get("timestamp")),
             archived="subagentOf" in about,
             metadata={key: value for key, value in about.items() if value is not None},
         )
         self._provider = text_field(head, "model_provider")
-        self._reader = HistoryReader(into=self._into, who=who)
         self._set_model(None)
         self._run: list[SourceMessage] = []
         """Items of the reply that is being read."""
         self._usage: Mapping[str, Any] | None = None
         self._reported: Mapping[str, Any] | None = None
         """The usage that was given to a reply last: it is repeated."""
-        self._turns: list[ReaderForkPoint] = []
+        self._turns: list[ForkPoint] = []
         """The beginning of each turn on this branch."""
 
     def read(self, cut: int | None) -> Conversation:
@@ -127,11 +125,11 @@ class _Session:
         return self._into.conversation(current=self._into.key or None)
 
     def _set_model(self, model: str | None) -> None:
-        self._reader.about = {"model": model}
+        self._into.model = model
         is_openai = self._provider == "openai" or (
             self._provider is None and model is not None and _OPENAI.match(model)
         )
-        self._reader.provider = "openai" if is_openai else None
+        self._into.provider = "openai" if is_openai else None
 
     def _add(self, item: SourceMessage) -> None:
         if openai_items.role_of(item.value) == "assistant":
@@ -139,12 +137,12 @@ class _Session:
             return
         self._end_reply()
         if _is_typed(item.value):
-            self._turns.append(self._reader.fork_point)
-        openai_items.read_items([item], self._reader)
+            self._turns.append(self._into.fork_point)
+        openai_items.read_items([item], self._into)
 
     def _end_reply(self) -> None:
         if self._run:
-            openai_items.read_items(self._run, self._reader, usage=self._usage)
+            openai_items.read_run("assistant", self._run, self._into, usage=self._usage)
             self._run, self._reported, self._usage = [], self._usage, None
 
     def _note_usage(self, counted: Mapping[str, Any]) -> None:
@@ -163,7 +161,7 @@ class _Session:
         self._end_reply()
         if type(turns) is int and turns > 0 and self._turns:
             turns = min(turns, len(self._turns))
-            self._reader.start_branch(self._turns[-turns])
+            self._into.start_branch(self._turns[-turns])
             del self._turns[-turns:]
 
 

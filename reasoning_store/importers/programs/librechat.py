@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, TextBlock
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import HistoryReader
-from reasoning_store.importers.message_tree import add_tree
+from reasoning_store.importers.conversation_readers import add_tree
+from reasoning_store.importers.documents import Entry, Source, read_objects
 from reasoning_store.importers.reply_parts import (
     AnsweredBy,
     Part,
@@ -29,6 +29,7 @@ from reasoning_store.importers.source_messages import (
     list_field,
     object_field,
     parse_time,
+    place_messages,
     text_field,
 )
 from reasoning_store.importers.values import Conversation
@@ -38,15 +39,12 @@ _THOUGHT: Final = re.compile(r"\s*:::thinking\n(.*?)\n?:::\n*", re.DOTALL)
 _NO_MODEL: Final = "it is an error and no reply of a model"
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+_REFUSAL: Final = "not a conversation of LibreChat: messages are due"
+
+
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the conversations of an export."""
-    name = source_name(source) if name is None else name
-    for entry in read_entries(source):
-        value = entry.value
-        if not isinstance(value, dict) or not (
-            isinstance(value.get("messages"), list) or isinstance(value.get("messagesTree"), list)
-        ):
-            refuse(entry.line, "not a conversation of LibreChat: messages are due")
+    for entry in read_objects(source, _REFUSAL, messages=list, messagesTree=list):
         yield _read_conversation(entry, who, name)
 
 
@@ -57,20 +55,14 @@ def _read_conversation(entry: Entry, who: AnsweredBy, name: str) -> Conversation
     id = text_field(value, "conversationId")
     into = ConversationBuilder(
         id or f"librechat-{digest_values(name, begun.get('messageId'), value.get('title'))}",
+        who,
         title=text_field(value, "title"),
         created_at=parse_time(begun.get("createdAt")),
-    )
-    reader = HistoryReader(
-        into=into, who=who, about={"model": text_field(object_field(value, "options"), "model")}
+        model=text_field(object_field(value, "options"), "model"),
     )
     messages = {text_field(one, "messageId") or str(at): one for at, one in enumerate(every)}
     parents = {id: text_field(one, "parentMessageId") for id, one in messages.items()}
-
-    def add(name: str) -> None:
-        place = f"line {entry.line}: message {name}"
-        _add_message(SourceMessage(place=place, line=entry.line, value=messages[name]), reader)
-
-    keys = add_tree(parents, reader, add)
+    keys = add_tree(place_messages(entry.line, messages), parents, into, _add_message)
     latest = max(messages, key=lambda id: text_field(messages[id], "createdAt") or "", default="")
     return into.conversation(current=keys.get(latest))
 
@@ -85,27 +77,26 @@ def _flattened(messages: list[Any]) -> Iterator[Mapping[str, Any]]:
             waiting += reversed(list_field(one, "children"))
 
 
-def _add_message(placed: SourceMessage, reader: HistoryReader) -> None:
+def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     text = text_field(value, "text") or ""
     is_user = value.get("isCreatedByUser") is True
     parts = list(_parts(list_field(value, "content"))) or list(_text_parts(text, is_user=is_user))
     source = [value.get("messageId"), text, value.get("content")]
-    made = SourceMessage(
-        place=placed.place,
-        line=placed.line,
+    made = replace(
+        placed,
         value={"createdAt": value.get("createdAt"), "model": text_field(value, "model")},
     )
     media = list(_files(value))
     if is_user:
         texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
         blocks: list[Block] = [*(TextBlock(text=one) for one in texts), *media]
-        reader.add(Message(role="user", blocks=tuple(blocks)), made, texts=texts, source=source)
+        into.add(Message(role="user", blocks=tuple(blocks)), made, source=source)
     elif value.get("error") is True:
-        reader.into.skip(placed.place, _NO_MODEL)
+        into.skip(placed.place, _NO_MODEL)
     else:
         status = "interrupted" if value.get("unfinished") is True else "complete"
-        reader.add_steps(parts, made, source=source, media=media, status=status)
+        into.add_steps(parts, made, source=source, media=media, status=status)
 
 
 def _text_parts(text: str, *, is_user: bool) -> Iterator[Part]:

@@ -14,14 +14,18 @@ import html
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
 from reasoning_store.importers import content_parts
-from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
-from reasoning_store.importers.documents import Entry, Source, read_entries, refuse, source_name
-from reasoning_store.importers.history_reader import UNKNOWN_ROLE, HistoryReader
-from reasoning_store.importers.message_tree import add_tree, in_order
+from reasoning_store.importers.conversation_builder import (
+    UNKNOWN_ROLE,
+    ConversationBuilder,
+    digest_values,
+)
+from reasoning_store.importers.conversation_readers import add_tree, in_order
+from reasoning_store.importers.documents import Entry, Source, read_objects
 from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
@@ -37,6 +41,7 @@ from reasoning_store.importers.source_messages import (
     list_field,
     object_field,
     parse_time,
+    place_messages,
     text_field,
 )
 from reasoning_store.importers.values import Conversation
@@ -51,12 +56,12 @@ _CODE: Final = re.compile(r"\s*```\w*\n(.*?)\n?```\s*", re.DOTALL)
 _INTERPRETER: Final = "code_interpreter"
 
 
-def read(source: Source, who: AnsweredBy, name: str | None) -> Iterator[Conversation]:
+_REFUSAL: Final = "not a chat of Open WebUI: an object with a chat is due"
+
+
+def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the chats of an export."""
-    name = source_name(source) if name is None else name
-    for entry in read_entries(source):
-        if not (isinstance(entry.value, dict) and isinstance(entry.value.get("chat"), dict)):
-            refuse(entry.line, "not a chat of Open WebUI: an object with a chat is due")
+    for entry in read_objects(source, _REFUSAL, chat=dict):
         yield _read_chat(entry, who, name)
 
 
@@ -66,20 +71,15 @@ def _read_chat(entry: Entry, who: AnsweredBy, name: str) -> Conversation:
     tags = [tag for tag in list_field(object_field(value, "meta"), "tags") if isinstance(tag, str)]
     into = ConversationBuilder(
         id or f"open-webui-{digest_values(name, value.get('created_at'), value.get('title'))}",
+        who,
         title=text_field(value, "title") or text_field(chat, "title"),
         created_at=parse_time(value.get("created_at")) or parse_time(chat.get("timestamp")),
         archived=value.get("archived") is True,
         metadata={"tags": tags} if tags else {},
     )
-    reader = HistoryReader(into=into, who=who)
     history = object_field(chat, "history")
     messages, parents = _messages(history, chat)
-
-    def add(name: str) -> None:
-        place = f"line {entry.line}: message {name}"
-        _add_message(SourceMessage(place=place, line=entry.line, value=messages[name]), reader)
-
-    keys = add_tree(parents, reader, add)
+    keys = add_tree(place_messages(entry.line, messages), parents, into, _add_message)
     current = text_field(history, "currentId") or next(reversed(messages), "")
     return into.conversation(current=keys.get(current))
 
@@ -101,13 +101,12 @@ def _messages(
     return dict(zip(ids, listed, strict=True)), dict(zip(ids, [None, *ids], strict=False))
 
 
-def _add_message(placed: SourceMessage, reader: HistoryReader) -> None:
+def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     role, content = value.get("role"), value.get("content")
     source = [value.get("id"), role, content]
-    made = SourceMessage(
-        place=placed.place,
-        line=placed.line,
+    made = replace(
+        placed,
         value={"timestamp": value.get("timestamp"), "model": value.get("model")},
     )
     media = list(_files(value))
@@ -118,15 +117,14 @@ def _add_message(placed: SourceMessage, reader: HistoryReader) -> None:
         unread = {"usage": value["usage"]} if isinstance(value.get("usage"), dict) else {}
         failed = value.get("error")
         if failed and not parts:
-            reader.into.skip(placed.place, "it is an error and no reply of a model")
+            into.skip(placed.place, "it is an error and no reply of a model")
             return
-        reader.add_steps(parts, made, source=source, media=media, unread=unread)
+        into.add_steps(parts, made, source=source, media=media, unread=unread)
     elif role in ("user", "system"):
-        blocks: list[Block] = [*reader.read_parts(content, placed), *media]
-        texts = content_parts.visible_texts(content)
-        reader.add(Message(role=role, blocks=tuple(blocks)), made, texts=texts, source=source)
+        blocks: list[Block] = [*into.read_parts(content, placed), *media]
+        into.add(Message(role=role, blocks=tuple(blocks)), made, source=source)
     else:
-        reader.into.skip(placed.place, UNKNOWN_ROLE)
+        into.skip(placed.place, UNKNOWN_ROLE)
 
 
 def _text_parts(text: str) -> Iterator[Part]:

@@ -14,7 +14,6 @@ from typing import Any, Final
 import reasoning_store as rs
 from reasoning_store.importers import openai_items
 from reasoning_store.importers.conversation_builder import ConversationBuilder
-from reasoning_store.importers.history_reader import HistoryReader
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage
 from reasoning_store.integrations import foreign_forms
@@ -25,20 +24,6 @@ _NAME: Final = "openai_agents"
 _API: Final = "openai.responses"
 _OF_REASONING: Final = frozenset({"message", "function_call", "custom_tool_call"})
 """The types of items whose id the service takes only after the reasoning that led to them."""
-
-
-class _Collector(ConversationBuilder):
-    """The messages that items make, each with its items."""
-
-    def __init__(self) -> None:
-        super().__init__("items")
-        self.made: list[tuple[rs.Message | None, list[Any]]] = []
-
-    def add(self, message: rs.Message, source: Any, place: str, **_: Any) -> None:
-        self.made.append((message, source if isinstance(source, list) else [source]))
-
-    def skip(self, place: str, reason: str) -> None:
-        self.made.append((None, [int(place)]))
 
 
 def read_items(
@@ -58,16 +43,12 @@ def read_items(
                 f"items.{place}: a mapping, not {type(item).__name__}",
                 hint="an item of the Responses API, as result.to_input_list() has them",
             )
-    collector = _Collector()
-    reader = HistoryReader(
-        into=collector, who=AnsweredBy(provider=provider, model=model, base_url=base_url)
-    )
-    openai_items.read_items(
-        [SourceMessage(place=str(n), line=n, value=item) for n, item in enumerate(items)], reader
-    )
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url)
+    into = ConversationBuilder("items", who)
+    placed = [SourceMessage(place=f"items.{n}", line=n, value=item) for n, item in enumerate(items)]
     return [
-        _with_form(message, [items[one] if isinstance(one, int) else one for one in source])
-        for message, source in collector.made
+        _with_form(openai_items.read_run(role, run, into), [item.value for item in run])
+        for role, run in openai_items.item_runs(placed)
     ]
 
 
