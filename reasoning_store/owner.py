@@ -54,6 +54,8 @@ class Owner:
     def __init__(self, state: StoreState, owner: str) -> None:
         self._state = state
         self._owner = owner
+        self._only: str | None = owner
+        """The owner whose data is reported, exported and imported; None of a ``Store``: all."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {describe(self._owner)}>"
@@ -274,14 +276,19 @@ class Owner:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> list[ReportRow]:
-        """Return this owner's tokens by session, owner, model or day (UTC), or by several.
+        """Return tokens by session, owner, model or day (UTC), or by several.
 
-        From ``since`` on and before ``until``. A message that several branches share counts
-        once. ``reasoning``, ``counted`` and ``unreported`` mean what they mean in a budget: the
-        reasoning used is ``reasoning + counted``. It is a sum of what is stored: an erased
-        message is not in it.
+        Those of this owner; of a ``Store``, of all owners. From ``since`` on and before
+        ``until``. A message that several branches share counts once. ``reasoning``, ``counted``
+        and ``unreported`` mean what they mean in a budget: the reasoning used is
+        ``reasoning + counted``. It is a sum of what is stored: an erased message is not in it.
         """
-        return self._report(by, since, until, owner=self._owner)
+        return self._state.ledger.reports.read(
+            by,
+            since=microseconds(since, "since"),
+            until=microseconds(until, "until"),
+            owner=self._only,
+        )
 
     def budget(
         self,
@@ -295,7 +302,9 @@ class Owner:
         The numbers are those of ``report``. It remembers nothing, so ``crossed`` is empty: ask
         for the ``state``.
         """
-        rows = self._report("owner", since, None, owner=self._owner)
+        rows = self._state.ledger.reports.read(
+            "owner", since=microseconds(since, "since"), until=None, owner=self._owner
+        )
         found = assess_budget(
             reasoning=sum(row.reasoning for row in rows),
             counted=sum(row.counted for row in rows),
@@ -311,49 +320,31 @@ class Owner:
         *,
         progress: Callable[[float], None] | None = None,
     ) -> Iterator[str]:
-        """Yield everything stored for this owner as lines of JSON: of one session, or of all.
+        """Yield what is stored as lines of JSON: of one session, or of all of this owner.
 
-        Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
-        restores it. Settings profiles are the owner's: the export of one session holds the name
-        of its profile, and not the profile. ``progress`` is called with about the share of the
-        sessions that is done, from 0 to 1.
+        A ``Store`` yields the sessions of all owners. Nothing is left out, opaque payloads and
+        undone summaries included, and ``import_lines`` restores it. Settings profiles are the
+        owner's: the export of one session holds the name of its profile, and not the profile.
+        ``progress`` is called with about the share of the sessions that is done, from 0 to 1.
         """
-        ledger = self._state.ledger
+        ledger, owner = self._state.ledger, self._owner
         if session is None:
-            return ledger.transfer.export_lines(owner=self._owner, progress=progress)
-        id = session.id if isinstance(session, Session) else session
-        return ledger.transfer.export_lines(ledger.sessions.get(self._owner, id).key)
+            return ledger.transfer.export_lines(owner=self._only, progress=progress)
+        if isinstance(session, Session):
+            owner = session.owner if self._only is None else owner
+            session = session.id
+        return ledger.transfer.export_lines(ledger.sessions.get(owner, session).key)
 
     def import_lines(
         self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
     ) -> Imported:
-        """Store the lines of an export, all for this owner.
+        """Store the lines of an export, all for this owner; a ``Store``, each for its own.
 
         Each session is one transaction: one that is absent is loaded, the same content is
         nothing, a longer one is appended, and anything else is a ``Conflict``, or with
         ``on_conflict="skip"`` the session is left out and named. Call an import that was cut off
         again with the same lines. A malformed line is refused by its number.
         """
-        return self._import_lines(lines, on_conflict, owner=self._owner)
-
-    def _report(
-        self,
-        by: By | Sequence[By],
-        since: datetime | None,
-        until: datetime | None,
-        *,
-        owner: str | None,
-    ) -> list[ReportRow]:
-        return self._state.ledger.reports.read(
-            by,
-            since=microseconds(since, "since"),
-            until=microseconds(until, "until"),
-            owner=owner,
-        )
-
-    def _import_lines(
-        self, lines: Iterable[str | bytes], on_conflict: OnConflict, *, owner: str | None
-    ) -> Imported:
         from reasoning_store import import_checks
         from reasoning_store.ingress.draft_parts import mask_parts
         from reasoning_store.ingress.masking import mask_message
@@ -362,7 +353,7 @@ class Owner:
         masker = state.masker
         return state.ledger.transfer.import_lines(
             lines,
-            owner=owner,
+            owner=self._only,
             count=state.count,
             mask=None if masker is None else partial(mask_message, masker=masker),
             mask_parts=None if masker is None else partial(mask_parts, masker=masker),

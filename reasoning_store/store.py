@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping
 from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -14,18 +13,15 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_text, check_truth
 from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import BackedUp, Imported, ReportRow, Verified
+from reasoning_store.ledger.records import BackedUp, Verified
 from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
-from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored import Page
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
-    from reasoning_store.ledger.reports import By
-    from reasoning_store.ledger.transfer.transfer import OnConflict
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
 CONNECTIONS = 8
@@ -76,6 +72,7 @@ class Store(Owner):
         ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)
         draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
         super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
+        self._only = None
         self._place = opening.without_secrets(url)
         self._writers = 1 if opening.parse_url(url).get_backend_name() == "sqlite" else CONNECTIONS
         """The number of writes that can run at once."""
@@ -90,52 +87,6 @@ class Store(Owner):
     def owners(self, *, limit: int = 50, after: str | None = None) -> Page[str]:
         """Return the owners who have sessions, in an order of no meaning."""
         return Page(*self._state.ledger.sessions.owners(limit=limit, after=after))
-
-    def report(
-        self,
-        by: By | Sequence[By] = "session",
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-    ) -> list[ReportRow]:
-        """Return all owners' tokens by session, owner, model or day (UTC), or by several.
-
-        From ``since`` on and before ``until``. A message that several branches share counts
-        once. ``reasoning``, ``counted`` and ``unreported`` mean what they mean in a budget: the
-        reasoning used is ``reasoning + counted``. It is a sum of what is stored: an erased
-        message is not in it.
-        """
-        return self._report(by, since, until, owner=None)
-
-    def export_lines(
-        self,
-        session: str | Session | None = None,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> Iterator[str]:
-        """Yield everything stored for all owners as lines of JSON: of one session, or of all.
-
-        Nothing is left out, opaque payloads and undone summaries included, and ``import_lines``
-        restores it. Settings profiles are the owner's: the export of one session holds the name
-        of its profile, and not the profile.
-        """
-        if session is None:
-            return self._state.ledger.transfer.export_lines(owner=None, progress=progress)
-        if isinstance(session, Session):
-            return self.for_owner(session.owner).export_lines(session, progress=progress)
-        return super().export_lines(session, progress=progress)
-
-    def import_lines(
-        self, lines: Iterable[str | bytes], *, on_conflict: OnConflict = "refuse"
-    ) -> Imported:
-        """Store the lines of an export, each session for its own owner.
-
-        Each session is one transaction: one that is absent is loaded, the same content is
-        nothing, a longer one is appended, and anything else is a ``Conflict``, or with
-        ``on_conflict="skip"`` the session is left out and named. Call an import that was cut off
-        again with the same lines. A malformed line is refused by its number.
-        """
-        return self._import_lines(lines, on_conflict, owner=None)
 
     def verify(self, *, progress: Callable[[float], None] | None = None) -> Verified:
         """Read all rows, and return those that are not as they were written.

@@ -124,7 +124,7 @@ class AsyncOwner:
         *,
         on_conflict: OnConflict = "refuse",
     ) -> Imported:
-        """Store the lines of an export. See ``Owner.import_lines`` and ``Store.import_lines``.
+        """Store the lines of an export. See ``Owner.import_lines``.
 
         Cancelled, it stops where the next of asynchronous lines would come.
         """
@@ -212,7 +212,6 @@ class AsyncStore(AsyncOwner):
         return AsyncOwner(lambda: pair)
 
     owners = awaited(Store.owners)
-    report = awaited(Store.report)
     verify = awaited(Store.verify, by=Threads.run_long)
     backup = awaited(Store.backup, by=Threads.run_long)
     scrub = awaited(Store.scrub, by=Threads.run_long)
