@@ -232,10 +232,7 @@ class AsyncStore(AsyncOwner):
             for _ in range(2):
                 await asyncio.sleep(0)
         finally:
-            try:
-                await threads.run_after_writes(store.close)
-            finally:
-                threads.close()
+            await threads.close_after_writes(store.close)
 
 
 class AsyncOwnerSettings:

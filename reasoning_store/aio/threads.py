@@ -14,13 +14,14 @@ import asyncio
 import os
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import partial, wraps
 from itertools import islice
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ledger.database.guard import forked
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -31,52 +32,31 @@ _ASIDE = 2
 _BATCH = 256
 
 
-class _Writers(ThreadPoolExecutor):
-    """The threads of one lane, which knows what it was given and is not done yet."""
-
-    def __init__(self, threads: int) -> None:
-        super().__init__(threads, thread_name_prefix="reasoning-store-write")
-        self.given: set[Future[Any]] = set()
-
-    def submit(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        begun = super().submit(work, *args, **kwargs)
-        self.given.add(begun)
-        begun.add_done_callback(self.given.discard)
-        return begun
-
-
 class _Pools:
-    """The threads of one store."""
+    """The threads of one store, which belong to one process."""
 
     def __init__(self, *, lanes: int, writers: int, readers: int) -> None:
-        self._lanes, self._writers, self._readers = lanes, writers, readers
-        self._closed = False
-        self._begin()
-
-    def _begin(self) -> None:
         self._process = os.getpid()
-        self.writes = [_Writers(self._writers) for _ in range(self._lanes)]
-        self.reads = (
-            ThreadPoolExecutor(self._readers, thread_name_prefix="reasoning-store-read")
-            if self._readers
-            else self.writes[0]
-        )
+        self.is_closed = False
+        self.writes = [_pool(writers, "write") for _ in range(lanes)]
+        self.reads = _pool(readers, "read") if readers else self.writes[0]
         # A long verb keeps no other waiting; its own steps queue like any other's.
-        self.aside = ThreadPoolExecutor(_ASIDE, thread_name_prefix="reasoning-store-aside")
+        self.aside = _pool(_ASIDE, "aside")
 
-    def of_process(self) -> Self:
-        if self._closed:
+    @property
+    def is_own_process(self) -> bool:
+        return os.getpid() == self._process
+
+    def usable(self) -> Self:
+        if self.is_closed:
             raise InvalidCall("the store is closed", hint="async with rs.AsyncStore(url) as store")
-        if os.getpid() != self._process:
-            # Threads do not come along into a forked process, where work given to these
-            # would wait for ever: the store itself refuses to be used there.
-            self._begin()
+        if not self.is_own_process:
+            raise forked()
         return self
 
-    def close(self) -> None:
-        self._closed = True
-        for threads in (*self.writes, self.reads, self.aside):
-            threads.shutdown(wait=False)
+
+def _pool(threads: int, name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix=f"reasoning-store-{name}")
 
 
 class Threads:
@@ -97,7 +77,7 @@ class Threads:
 
     @property
     def _writes(self) -> ThreadPoolExecutor:
-        lanes = self._pools.of_process().writes
+        lanes = self._pools.usable().writes
         return lanes[self._lane % len(lanes)]
 
     async def write(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -107,26 +87,16 @@ class Threads:
         """Write also when the task is cancelled before the write has begun."""
         return await _hop(self._writes, partial(work, *args, **kwargs), may_be_dropped=False)
 
-    async def run_after_writes(self, work: Callable[[], T]) -> T:
-        """Run ``work`` when every write given so far has ended, cancelled or not."""
-        before = [given for pool in self._pools.of_process().writes for given in [*pool.given]]
-
-        def run_last() -> T:
-            wait(before)
-            return work()
-
-        return await _hop(self._writes, run_last, may_be_dropped=False)
-
     async def read(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _hop(self._pools.of_process().reads, partial(work, *args, **kwargs))
+        return await _hop(self._pools.usable().reads, partial(work, *args, **kwargs))
 
     async def run_long(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a long verb on threads of its own, outside the order of writes."""
-        return await _hop(self._pools.of_process().aside, partial(work, *args, **kwargs))
+        return await _hop(self._pools.usable().aside, partial(work, *args, **kwargs))
 
     async def run_fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
         """Run work that waits for this loop; a cancellation calls ``stop``."""
-        return await _hop(self._pools.of_process().aside, work, stop=stop)
+        return await _hop(self._pools.usable().aside, work, stop=stop)
 
     async def iterate(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
@@ -135,8 +105,31 @@ class Threads:
             for item in batch:
                 yield item
 
+    async def close_after_writes(self, close: Callable[[], None]) -> None:
+        """Run ``close`` when every write given so far has ended, cancelled or not."""
+        pools = self._pools
+        if not pools.is_own_process:
+            return
+        pools.is_closed = True
+
+        def close_last() -> None:
+            for lane in pools.writes:
+                lane.shutdown()
+            close()
+
+        closing = _pool(1, "close")
+        try:
+            await _hop(closing, close_last, may_be_dropped=False)
+        finally:
+            closing.shutdown(wait=False)
+            self.close()
+
     def close(self) -> None:
-        self._pools.close()
+        """Let the threads end with what they were given."""
+        pools = self._pools
+        pools.is_closed = True
+        for threads in (*pools.writes, pools.reads, pools.aside):
+            threads.shutdown(wait=False)
 
 
 def awaited(

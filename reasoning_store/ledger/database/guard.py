@@ -22,11 +22,7 @@ class Guard:
         if not self.is_open:
             raise InvalidCall("the store is closed", hint="open it again: rs.Store(url)")
         if not self.is_own_process:
-            # SQLite's locks and a server's connection do not survive a fork.
-            raise InvalidCall(
-                "the store was opened by the process that this one was forked from",
-                hint="open the store after the fork, in each process",
-            )
+            raise forked()
 
     __exit__ = staticmethod(driver_errors.raise_ours)
 
@@ -45,3 +41,12 @@ class Guard:
         """Refuse each use from now on; return False if nothing is left to close."""
         was_open, self.is_open = self.is_open and self.is_own_process, False
         return was_open
+
+
+def forked() -> InvalidCall:
+    """Return the error of a store in the child of a fork."""
+    # SQLite's locks and a server's connection do not survive it.
+    return InvalidCall(
+        "the store was opened by the process that this one was forked from",
+        hint="open the store after the fork, in each process",
+    )
