@@ -16,7 +16,13 @@ from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.recording import RecordedReply
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import check_fed, check_first, is_whole, noting_failure
+from reasoning_store.recording.streams import (
+    check_fed,
+    check_first,
+    check_stream,
+    is_whole,
+    noting_failure,
+)
 from reasoning_store.stored import Stored
 
 _END: Final = object()
@@ -34,6 +40,7 @@ class AsyncRecording(RecordedReply):
         make: Callable[[], ReplyRecorder],
         stream: AsyncIterable[Any] | Iterable[Any],
     ) -> None:
+        check_stream(stream, awaited=True)
         self._threads = threads
         self._make = make
         self._stream = stream

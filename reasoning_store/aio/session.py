@@ -16,7 +16,7 @@ from reasoning_store.egress.request import Request
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.recording.reply_recorder import ReplyRecorder
-from reasoning_store.recording.streams import FED, check_stream
+from reasoning_store.recording.streams import FED
 from reasoning_store.sessions.context import Context
 from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.session import Session
@@ -122,16 +122,15 @@ class AsyncSession(SessionFacts):
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
-        check_stream(stream, awaited=True)
         options = ContextOptions(provider, model, api, base_url)
         make = partial(
             ReplyRecorder,
             self._sync._here(),
             request,
             options,
-            idempotency_key,
-            starts_inside,
             id=id,
+            idempotency_key=idempotency_key,
+            starts_inside=starts_inside,
             merge=merge,
             metadata=metadata,
         )
@@ -232,9 +231,12 @@ class AsyncContext:
         metadata: Mapping[str, Any] | None = None,
     ) -> AsyncRecording:
         """Return a recording of the reply to this context's last request. Not awaited."""
-        check_stream(stream, awaited=True)
         make = partial(
-            self._sync._reply, idempotency_key, starts_inside, merge=merge, metadata=metadata
+            self._sync._reply,
+            idempotency_key=idempotency_key,
+            starts_inside=starts_inside,
+            merge=merge,
+            metadata=metadata,
         )
         return AsyncRecording(self._threads, make, stream)
 

@@ -34,6 +34,7 @@ from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.stored import stop_reason
 
 if TYPE_CHECKING:
+    from reasoning_store.recording.reply_draft import ReplyDraft
     from reasoning_store.recording.reply_recorder import ReplyRecorder
 
 PART_SECONDS = 1.0
@@ -120,7 +121,7 @@ class DraftWriter:
     def write_branch(self, session_key: int, branch: int) -> None:
         """Write now what has arrived on a branch: another message follows there."""
         self.store_abandoned()
-        self._write(reply for reply in self._alive() if reply.place == (session_key, branch))
+        self._write(draft for draft in self._drafts() if draft.is_on(session_key, branch))
 
     def write_all(self) -> None:
         """Write now what has arrived of every reply: nothing can be written after this.
@@ -128,11 +129,11 @@ class DraftWriter:
         A reply that is still read reads as interrupted elsewhere, and its loop raises at its end.
         """
         self.store_abandoned()
-        self._write(self._alive(), last=True)
+        self._write(self._drafts(), last=True)
 
     def parts_after(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived here of a draft that another append ends, and is not written."""
-        return [part for reply in self._alive() for part in reply.parts_after(draft, written)]
+        return [part for mine in self._drafts() for part in mine.parts_after(draft, written)]
 
     def _alive(self) -> Sequence[ReplyRecorder]:
         # The child of a fork writes nothing of its parent's.
@@ -142,10 +143,12 @@ class DraftWriter:
             replies = [*self._replies]
         return [reply for one in replies if (reply := one()) is not None]
 
-    def find(self, session_key: int, branch: int) -> ReplyRecorder | None:
-        """Return the reply that is recorded here on a branch."""
-        place = (session_key, branch)
-        return next((reply for reply in self._alive() if reply.place == place), None)
+    def _drafts(self) -> Sequence[ReplyDraft]:
+        return [reply.draft for reply in self._alive()]
+
+    def find(self, session_key: int, branch: int) -> ReplyDraft | None:
+        """Return the draft of the reply that is recorded here on a branch."""
+        return next((draft for draft in self._drafts() if draft.is_on(session_key, branch)), None)
 
     def _run(self) -> None:
         due = time.monotonic() + self._tick
@@ -163,9 +166,9 @@ class DraftWriter:
             self._obey_signals()
             # A reply that is being stored needs no part.
             self._write(
-                reply
-                for reply in self._alive()
-                if not reply.is_ending and (woken or self._is_due(reply))
+                draft
+                for draft in self._drafts()
+                if not draft.ending.locked() and (woken or self._is_due(draft))
             )
 
     def _sleep(self, due: float) -> bool:
@@ -178,23 +181,23 @@ class DraftWriter:
                 self._wake.get_nowait()
         return woken
 
-    def _is_due(self, reply: ReplyRecorder) -> bool:
-        every = self._followed if reply.is_followed else self._every
-        return time.monotonic() - reply.part_at >= every - self._tick / 2
+    def _is_due(self, draft: ReplyDraft) -> bool:
+        every = self._followed if draft.is_followed else self._every
+        return time.monotonic() - draft.part_at >= every - self._tick / 2
 
     def _obey_signals(self) -> None:
         """Do what others ask of the recorders here: stop a reply, or write it more often."""
-        drafts = [(reply, draft) for reply in self._alive() if (draft := reply.draft) is not None]
+        live = [(one, row) for one in self._alive() if (row := one.draft.live_row) is not None]
         with suppress(Exception):  # a store that does not answer is asked again
-            found = self._ledger.drafts.signals([draft for _, draft in drafts])
-            for (reply, draft), signals in zip(drafts, found, strict=True):
+            found = self._ledger.drafts.signals([row for _, row in live])
+            for (reply, row), signals in zip(live, found, strict=True):
                 if signals is not None:
-                    reply.is_followed = signals.is_followed
+                    reply.draft.is_followed = signals.is_followed
                     reason = signals.stop
                 else:
-                    reason = self._stopped_with(draft)
-                    if reason is None and reply.draft is not None:
-                        reply.note_overtaken()
+                    reason = self._stopped_with(row)
+                    if reason is None and reply.draft.live_row is not None:
+                        reply.draft.note_overtaken()
                 if reason is not None:
                     reply.stop(reason)
 
@@ -205,34 +208,34 @@ class DraftWriter:
         )
         return None if row is None else stop_reason(row.message, row.annotations)
 
-    def _write(self, replies: Iterable[ReplyRecorder], *, last: bool = False) -> None:
-        """Write the new parts of replies. If the store takes nothing, the others wait, too."""
-        rest = iter(replies)
+    def _write(self, drafts: Iterable[ReplyDraft], *, last: bool = False) -> None:
+        """Write the new parts of drafts. If the store takes nothing, the others wait, too."""
+        rest = iter(drafts)
         while some := [*islice(rest, _TOGETHER)]:
-            for reply in some:
-                with suppress(Exception):  # of its masker: the other replies are written
-                    reply.make_part(last=last)
+            for draft in some:
+                with suppress(Exception):  # of its masker: the others are written
+                    draft.make_part(last=last)
             if not self._write_together(some, last=last):
                 return
 
-    def _write_together(self, replies: Sequence[ReplyRecorder], *, last: bool) -> bool:
+    def _write_together(self, drafts: Sequence[ReplyDraft], *, last: bool) -> bool:
         """Write new parts in one transaction; return False if the store takes nothing."""
         try:
             with self._writing:
-                found = [(reply, reply.new_parts(last=last)) for reply in replies]
-                new = [(reply, parts) for reply, parts in found if parts is not None]
+                found = [(draft, draft.new_parts(last=last)) for draft in drafts]
+                new = [(draft, parts) for draft, parts in found if parts is not None]
                 if new:
                     mine = self._ledger.drafts.write_parts([parts for _, parts in new], last=last)
-                    for (reply, parts), is_mine in zip(new, mine, strict=True):
-                        reply.note_written(parts, mine=is_mine)
+                    for (draft, parts), is_mine in zip(new, mine, strict=True):
+                        draft.note_written(parts, mine=is_mine)
                 return True
         except (StoreBusy, StoreFull):
             return False
         except Exception:
             # One of them cannot be written: write the others without it.
-            if len(replies) == 1:
+            if len(drafts) == 1:
                 return True
-        return all([self._write_together([reply], last=last) for reply in replies])
+        return all([self._write_together([draft], last=last) for draft in drafts])
 
 
 def _at_the_end() -> None:

@@ -83,10 +83,10 @@ class ReplyFollower:
         return f"{self._here.key:x}.{self._id}.{place.characters}.{place.marks}"
 
     def _begin(self) -> list[Placed]:
-        reply = self._here.state.draft_writer.find(self._here.key, self._here.number)
+        draft = self._here.state.draft_writer.find(self._here.key, self._here.number)
         heard: deque[Entry | None] = deque()
         self._heard = heard  # before it is passed anything
-        recorded = None if reply is None else reply.add_follower(self)
+        recorded = None if draft is None else draft.add_follower(self)
         arrival = self._drafts.arrived(self._here.key, self._here.number)
         if arrival is None or not arrival.is_live:
             self.over = True
@@ -119,9 +119,9 @@ class ReplyFollower:
         return found
 
     def _is_abandoned(self) -> bool:
-        reply = self._here.state.draft_writer.find(self._here.key, self._here.number)
-        draft = None if reply is None else reply.draft
-        return draft is None or draft.id != self._id
+        draft = self._here.state.draft_writer.find(self._here.key, self._here.number)
+        row = None if draft is None else draft.live_row
+        return row is None or row.id != self._id
 
     def _read_more(self) -> list[Placed]:
         arrival = self._drafts.arrived(self._here.key, self._here.number, after=self._parts)

@@ -9,9 +9,9 @@ is closed if it can be, and the exception goes on unchanged.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from reasoning_store.conversation.blocks import Message, ToolCallBlock
 from reasoning_store.conversation.chunks import Chunk
@@ -25,11 +25,6 @@ from reasoning_store.recording.streams import (
     noting_failure,
 )
 from reasoning_store.stored import Stored
-
-if TYPE_CHECKING:
-    from reasoning_store.egress.request import Request
-    from reasoning_store.sessions.branch import SessionBranch
-    from reasoning_store.sessions.view import ContextOptions
 
 
 class RecordedReply:
@@ -69,6 +64,7 @@ class Recording(RecordedReply):
     _reply: ReplyRecorder
 
     def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
+        check_stream(stream, awaited=False)
         self._reply = reply
         self._stream = stream
         # The loop owns the generator, so that it ends when the loop is left.
@@ -183,30 +179,3 @@ class Recording(RecordedReply):
             closing = getattr(self._stream, "close", None)
             if callable(closing):
                 closing()
-
-
-def record(
-    branch: SessionBranch,
-    stream: Iterable[Any],
-    request: Request | None,
-    options: ContextOptions,
-    idempotency_key: str | None,
-    starts_inside: bool | None,
-    *,
-    id: str | None,
-    merge: bool,
-    metadata: Mapping[str, Any] | None,
-) -> Recording:
-    """Return a recording of a reply to a branch."""
-    check_stream(stream, awaited=False)
-    reply = ReplyRecorder(
-        branch,
-        request,
-        options,
-        idempotency_key,
-        starts_inside,
-        id=id,
-        merge=merge,
-        metadata=metadata,
-    )
-    return Recording(reply, stream)

@@ -3,18 +3,17 @@
 A draft is begun before the first event is read. Each step either only computes or only writes,
 so that a loop and an asynchronous loop can drive the same steps.
 
-States: *begun* with a draft; *overtaken* if another append ended the draft; *stopped* by another;
-*abandoned* if the loop ended early; *over* if it takes no more events; *stored* with its message.
-One that is over and not stored had no content, a conflict or a failure (see ``save``).
+States: *begun* with a draft, which another append may end; *stopped* by another; *abandoned* if the
+loop ended early; *over* if it takes no more events; *stored* with its message. One that is over and
+not stored had no content, a conflict or a failure (see ``save``).
 """
 
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +21,11 @@ from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
 from reasoning_store.conversation.validation import describe
-from reasoning_store.ingress.draft_parts import DraftParts
 from reasoning_store.ingress.masking import mask_origin, mask_value
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.ledger.records import DraftRow, NewParts
-from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.ledger.records import DraftRow
 from reasoning_store.recording.draft_writer import PART_CHARACTERS
-from reasoning_store.recording.local_followers import LocalFollower, LocalFollowers
+from reasoning_store.recording.reply_draft import ReplyDraft
 from reasoning_store.recording.reply_facts import (
     ReplyTimes,
     check_metadata,
@@ -47,21 +44,17 @@ _SAVE = "once the store answers again, .save() of the recording stores this repl
 
 
 class ReplyRecorder:
-    """One reply that is being recorded.
-
-    Three threads may use it: the one that reads the stream, another that leaves the recording,
-    and the draft writer's.
-    """
+    """One reply that is being recorded."""
 
     def __init__(
         self,
         branch: SessionBranch,
         request: Request | None,
         options: ContextOptions,
-        idempotency_key: str | None,
-        starts_inside: bool | None,
         *,
         id: str | None = None,
+        idempotency_key: str | None,
+        starts_inside: bool | None,
         merge: bool,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
@@ -91,28 +84,14 @@ class ReplyRecorder:
         given = check_metadata(metadata)
         self._annotations = given if given is None or masker is None else mask_value(given, masker)
         self._times = ReplyTimes()
-        self._parts = DraftParts(masker)
         self._process = os.getpid()
-        self._ending = threading.Lock()
-        """Held while the reply is ended, from its last part until it is stored."""
-        self._adding = threading.Lock()
-        """Held while an event is added, and never while a disk is waited for."""
-        self._draft: DraftRow | None = None
-        self._unwritten: list[str] = []
-        self._written = 0
-        """The number of parts that are written."""
-        self._overtaken = False
-        self._renewed = 0.0
-        self._is_waiting = False
+        self.draft = ReplyDraft(masker)
         self.has_arrived = False
         """An event was added; at the end, the message is more than its origin."""
         self._was_reported = self._is_interrupted = False
         self._stop_reason: str | None = None
-        self._followers = LocalFollowers(self._parts)
         self.on_stop: Callable[[], None] | None = None
         """Ends the loop's wait for its stream, once the reply was stopped and is stored."""
-        self.is_followed = False
-        self.part_at = time.monotonic()
         self.has_block = False
         """A ``with`` block ends after the loop, and reports what was not stored."""
         self.over = False
@@ -145,10 +124,10 @@ class ReplyRecorder:
 
     def begin(self) -> None:
         """Begin the draft. Writes the store; refuses a key whose reply is stored already."""
-        if self._draft is not None or self.over:
+        if self.draft.row is not None or self.over:
             return
         try:
-            self._draft = self._ledger.drafts.begin(
+            self.draft.row = self._ledger.drafts.begin(
                 self._row.key,
                 self._branch,
                 origin=self._origin,
@@ -161,14 +140,14 @@ class ReplyRecorder:
         except Conflict as conflict:
             self.over = True
             raise as_public_conflict(conflict) from None
-        self._renewed = time.monotonic()
-        self._times.begin(self._renewed)
+        self.draft.renewed = time.monotonic()
+        self._times.begin(self.draft.renewed)
         self._was_current = self._here.become_current()
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
         """Note that the stream is waited for: its draft's lease is renewed meanwhile."""
-        self._is_waiting = True
+        self.draft.is_waiting = True
 
     def feed(self, event: Any) -> list[Chunk]:
         """Add one event. Computes only."""
@@ -179,8 +158,9 @@ class ReplyRecorder:
         return self._add(self._normalizer.feed_whole, body)
 
     def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
-        self._is_waiting = False
-        with self._adding:
+        draft = self.draft
+        draft.is_waiting = False
+        with draft.adding:
             if self.is_stopped:  # it may be on its way into the store
                 return []
             if self.over:
@@ -192,16 +172,16 @@ class ReplyRecorder:
             if read == self._normalizer.feed:
                 self._times.note_chunks(chunks, time.monotonic())
             self.has_arrived = True
-            self._parts.add((*chunks, *self._normalizer.late))
-        if self._parts.size >= PART_CHARACTERS:
+            draft.parts.add((*chunks, *self._normalizer.late))
+        if draft.parts.size >= PART_CHARACTERS:
             self._state.draft_writer.wake()
         return chunks
 
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
-        with self._adding:
+        with self.draft.adding:
             rest = [] if self.over or self.is_stopped else self._normalizer.close()
-            self._parts.add(rest)
+            self.draft.parts.add(rest)
         self._end(interrupted=False)
         self.report(None)
         if self.is_stopped:
@@ -223,12 +203,12 @@ class ReplyRecorder:
 
     def stop(self, reason: str) -> None:
         """Store what arrived of a reply that is to stop, and end its loop. Writes the store."""
-        with self._ending:
-            if self.over or self._draft is None:
+        with self.draft.ending:
+            if self.over or self.draft.row is None:
                 return
             self._stop_reason, self._is_interrupted = reason, True
             try:
-                self._store(self._draft)
+                self._store(self.draft.row)
             except Exception as failure:
                 self.failure = failure
         if self.on_stop is not None:
@@ -295,9 +275,9 @@ class ReplyRecorder:
                 "this reply is still being recorded",
                 hint="read its stream to the end, or leave the loop",
             )
-        with self._ending:
-            if self._draft is not None:
-                self._store(self._draft)
+        with self.draft.ending:
+            if self.draft.row is not None:
+                self._store(self.draft.row)
                 self.failure = None
         if self.conflict is not None:
             raise self.conflict
@@ -309,12 +289,12 @@ class ReplyRecorder:
         if os.getpid() != self._process:
             # Refused in the child of a fork, where a lock may be held for ever.
             self._ledger.branches.head(self._row.key, self._branch)
-        with self._ending:
-            if self.over or self._draft is None:
+        with self.draft.ending:
+            if self.over or self.draft.row is None:
                 self.over = True
                 return
             self._is_interrupted = interrupted
-            self._store(self._draft)
+            self._store(self.draft.row)
 
     def _store(self, draft: DraftRow) -> None:
         try:
@@ -329,19 +309,19 @@ class ReplyRecorder:
                 self.conflict = conflict
         except Exception as error:
             # The draft stays, so that ``save`` can end it, but its lease is not renewed.
-            self.over, self._is_waiting = True, False
-            self._followers.end()
+            self.over, self.draft.is_waiting = True, False
+            self.draft.end()
             if isinstance(error, StoreBusy | StoreFull):
                 raise type(error)(str(error), hint=_SAVE) from error
             raise
         self.over = True
-        self._followers.end()  # who asks whether it is still recorded here has heard of the end
-        self._draft = None
+        self.draft.end()
+        self.draft.row = None
         self._state.draft_writer.remove(self)
 
     def _finish(self, draft: DraftRow) -> Stored | None:
         normalizer = self._normalizer
-        with self._adding:
+        with self.draft.adding:
             message = normalizer.finish(self._is_interrupted) if self.has_arrived else None
         if message is not None and self._is_interrupted and not normalizer.others:
             # Some streams begin with an event that holds nothing.
@@ -363,87 +343,3 @@ class ReplyRecorder:
         alternatives = [prepare(choice, encoding, facts) for choice in normalizer.others]
         (row,) = self._ledger.drafts.finish(draft, [entry], alternatives=alternatives)
         return Stored(row)
-
-    # The draft writer's steps
-
-    @property
-    def is_ending(self) -> bool:
-        return self._ending.locked()
-
-    @property
-    def draft(self) -> DraftRow | None:
-        """The draft, while it is this recorder's."""
-        return None if self._overtaken else self._draft
-
-    @property
-    def place(self) -> tuple[int, int] | None:
-        """The session and the branch of the draft, while there is one."""
-        draft = self._draft
-        return None if draft is None else (draft.session_key, draft.branch)
-
-    def make_part(self, *, last: bool) -> None:
-        """Make a part of what has arrived since the last one. Computes only."""
-        with self._ending:
-            if self._draft is not None and not self._overtaken:
-                self._make_part(last=last)
-
-    def _make_part(self, *, last: bool) -> None:
-        with self._adding:
-            if last:
-                self._parts.release()
-            part = self._parts.take_part()
-            if part is not None:
-                self._unwritten.append(part)
-            self.part_at = time.monotonic()
-
-    def new_parts(self, *, last: bool) -> NewParts | None:
-        """Return the parts of the draft to write now, or its lease alone."""
-        draft, parts = self._draft, tuple(self._unwritten)
-        if draft is None or self._overtaken:
-            return None
-        if parts:
-            return NewParts(draft, self._written + 1, parts)
-        lapses = self._is_waiting and time.monotonic() - self._renewed > draft_rows.LEASE / 3
-        return NewParts(draft) if lapses or last else None
-
-    def note_written(self, new: NewParts, *, mine: bool) -> None:
-        """Note that parts are written, or that another append has ended the draft."""
-        if not mine:
-            self.note_overtaken()
-            return
-        self._renewed = time.monotonic()
-        with self._adding:
-            self._written += len(new.parts)
-            del self._unwritten[: len(new.parts)]
-
-    def note_overtaken(self) -> None:
-        """Note that another append has ended the draft."""
-        self._followers.end()
-        self._overtaken = True
-
-    def parts_after(self, draft: str, written: int) -> Sequence[str]:
-        """Return what arrived of a draft that another append ends, after its written parts."""
-        mine = self._draft
-        if mine is None or mine.id != draft:
-            return ()  # another reply's end must not be waited for
-        with self._ending:
-            if self._draft is None:
-                return ()
-            self._make_part(last=True)
-            self.note_overtaken()
-            # A write whose answer was lost may have stored some of these.
-            return self._unwritten[max(0, written - self._written) :]
-
-    # Followers in this process
-
-    def add_follower(self, follower: LocalFollower) -> tuple[str, int, Sequence[str]] | None:
-        """Pass each entry on from now; return the draft, its written parts and those after them.
-
-        None where there is no draft to follow.
-        """
-        with self._adding:
-            draft = self.draft
-            if draft is None or self.over:
-                return None
-            waiting = self._followers.add(follower)
-            return draft.id, self._written, (*self._unwritten, *waiting)

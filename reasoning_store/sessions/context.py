@@ -194,31 +194,19 @@ class Context:
         See ``Session.record``.
         """
         from reasoning_store.recording.recording import Recording
-        from reasoning_store.recording.streams import check_stream
 
-        check_stream(stream, awaited=False)
-        reply = self._reply(idempotency_key, starts_inside, merge=merge, metadata=metadata)
-        return Recording(reply, stream)
-
-    def _reply(
-        self,
-        key: str | None,
-        starts_inside: bool | None,
-        *,
-        merge: bool,
-        metadata: Mapping[str, Any] | None,
-    ) -> ReplyRecorder:
-        from reasoning_store.recording.reply_recorder import ReplyRecorder
-
-        return ReplyRecorder(
-            self._branch(),
-            self._last_request,
-            self._options,
-            key,
-            starts_inside,
+        reply = self._reply(
+            idempotency_key=idempotency_key,
+            starts_inside=starts_inside,
             merge=merge,
             metadata=metadata,
         )
+        return Recording(reply, stream)
+
+    def _reply(self, **named: Any) -> ReplyRecorder:
+        from reasoning_store.recording.reply_recorder import ReplyRecorder
+
+        return ReplyRecorder(self._branch(), self._last_request, self._options, **named)
 
     def _branch(self) -> SessionBranch:
         # Another thread may move the session's handle: each verb reads one branch to its end.

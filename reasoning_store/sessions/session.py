@@ -168,20 +168,20 @@ class Session(SessionFacts):
         of the draft and the message; ``secondsThought`` and ``secondsToFirstToken`` are added.
         ``id`` is an id of your own for the message, as in ``append``, and is recorded once.
         """
-        options = ContextOptions(provider, model, api, base_url)
-        from reasoning_store.recording.recording import record
+        from reasoning_store.recording.recording import Recording
+        from reasoning_store.recording.reply_recorder import ReplyRecorder
 
-        return record(
+        reply = ReplyRecorder(
             self._here(),
-            stream,
             request,
-            options,
-            idempotency_key,
-            starts_inside,
+            ContextOptions(provider, model, api, base_url),
             id=id,
+            idempotency_key=idempotency_key,
+            starts_inside=starts_inside,
             merge=merge,
             metadata=metadata,
         )
+        return Recording(reply, stream)
 
     def history(
         self,

@@ -69,7 +69,7 @@ class Recorder(threading.Thread):
         """End once a reader in another process follows."""
 
         def wait() -> None:
-            while not self.reply._reply.is_followed:
+            while not self.reply._reply.draft.is_followed:
                 time.sleep(0.01)
             self.provider.end()
 

@@ -259,7 +259,7 @@ def test_the_seconds_between_two_parts_can_be_set(url: str) -> None:
         recorder = Recorder(store.session("chat", create=True))
         recorder.send("one")
         assert texts([next(elsewhere.session("chat").follow())]) == "one"
-        assert recorder.reply._reply.is_followed
+        assert recorder.reply._reply.draft.is_followed
         recorder.end()
 
 

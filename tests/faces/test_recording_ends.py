@@ -21,7 +21,7 @@ import reasoning_store as rs
 from reasoning_store.ledger.database import opening, sqlite_connections
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import NewParts
-from reasoning_store.recording import draft_writer, recording, reply_recorder
+from reasoning_store.recording import draft_writer, recording, reply_draft, reply_recorder
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from tests.durability.disk import Disk, watched
 from tests.ledger.interrupts import everywhere
@@ -108,7 +108,9 @@ def test_a_reply_is_kept_whose_end_is_interrupted(url: str, under_with: bool) ->
 
 
 @pytest.mark.parametrize(
-    "room", [recording, reply_recorder, draft_writer], ids=lambda room: room.__name__
+    "room",
+    [recording, reply_recorder, reply_draft, draft_writer],
+    ids=lambda room: room.__name__,
 )
 def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, room: ModuleType
@@ -146,7 +148,9 @@ def test_a_reply_whose_end_is_interrupted_anywhere_is_kept_once_and_holds_up_no_
 
 
 @pytest.mark.usefixtures("own_garbage")
-@pytest.mark.parametrize("room", [recording, reply_recorder], ids=lambda room: room.__name__)
+@pytest.mark.parametrize(
+    "room", [recording, reply_recorder, reply_draft], ids=lambda room: room.__name__
+)
 def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType) -> None:
     """A second Control-C comes while what the first one ended is stored: nothing is lost."""
     store: rs.Store | None = None
@@ -431,7 +435,7 @@ def test_a_forked_child_does_not_wait_for_a_recording(url: str, what: str) -> No
         keeping = store._state.draft_writer
         (reply,) = keeping._alive()
         assert isinstance(reply, ReplyRecorder)
-        with reply._ending, keeping._lock, keeping._writing, keeping._storing:
+        with reply.draft.ending, keeping._lock, keeping._writing, keeping._storing:
             child = os.fork()
             if child == 0:
                 signal.alarm(30)

@@ -23,7 +23,7 @@ from reasoning_store.ledger.records import (
     NewParts,
 )
 from reasoning_store.ledger.rows import draft_rows
-from reasoning_store.recording import draft_writer, reply_recorder
+from reasoning_store.recording import draft_writer, reply_draft, reply_recorder
 from reasoning_store.testing import stream
 from tests.clock import SECOND, Clock
 
@@ -57,7 +57,8 @@ def clock() -> Clock:
 def timed(monkeypatch: pytest.MonkeyPatch, url: str, clock: Clock) -> Iterator[rs.Store]:
     """A store that lives by ``clock``, and keeps a reply when it is asked to."""
     monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
-    monkeypatch.setattr(reply_recorder, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
+    for room in (reply_recorder, reply_draft):
+        monkeypatch.setattr(room, "time", SimpleNamespace(monotonic=lambda: clock() / SECOND))
     with rs.Store(url) as opened:
         opened._state.ledger.clock.now = clock
         yield opened
@@ -287,9 +288,9 @@ def test_a_recorder_that_is_killed_leaves_what_had_arrived(store: rs.Store, url:
 
 def keep(recording: rs.Recording) -> None:
     """Do what the store's own thread does about once a second."""
-    place = recording._reply.place
-    assert place is not None
-    recording._reply._state.draft_writer.write_branch(*place)
+    row = recording._reply.draft.row
+    assert row is not None
+    recording._reply._state.draft_writer.write_branch(row.session_key, row.branch)
 
 
 def states(session: rs.Session) -> list[tuple[str, str]]:

@@ -1,0 +1,146 @@
+"""The draft of one reply: the parts of what has arrived, those that are written, and its followers.
+
+The loop that reads the reply adds to it, and the draft writer writes it. A follower in this process
+is passed each entry in memory, as it arrives.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from reasoning_store.ingress.draft_parts import DraftParts, Entry
+from reasoning_store.ledger.records import DraftRow, NewParts
+from reasoning_store.ledger.rows import draft_rows
+
+if TYPE_CHECKING:
+    from reasoning_store.ingress.masking import Masker
+
+
+class LocalFollower(Protocol):
+    """A reader in this process that follows a reply."""
+
+    def receive(self, entry: Entry | None) -> None:
+        """Take the next entry; None means that the reply has ended. Waits for nothing."""
+        ...
+
+
+class ReplyDraft:
+    """The draft of a reply that is being recorded.
+
+    Three threads may use it: the one that reads the stream, another that leaves the recording,
+    and the draft writer's.
+    """
+
+    def __init__(self, masker: Masker | None) -> None:
+        self.ending = threading.Lock()
+        """Held while the reply is ended, from its last part until it is stored."""
+        self.adding = threading.Lock()
+        """Held while an event is added, and never while a disk is waited for."""
+        self.row: DraftRow | None = None
+        """The draft in the store: from the beginning of the reply until it is stored."""
+        self.parts = DraftParts(masker)
+        self.part_at = time.monotonic()
+        self.is_waiting = False
+        """The stream is waited for: the lease is renewed meanwhile."""
+        self.is_followed = False
+        """Readers in other processes follow it."""
+        self._unwritten: list[str] = []
+        self._written = 0
+        """The number of parts that are written."""
+        self.renewed = 0.0
+        """When its lease was, by a clock that only goes forward."""
+        self._overtaken = self._ended = False
+        self._followers: list[weakref.ref[LocalFollower]] = []
+
+    def end(self) -> None:
+        """Note that nothing more arrives, and let the followers know."""
+        self._ended = True  # a follower that asks again has been passed the end
+        self._pass_on(None)
+
+    @property
+    def live_row(self) -> DraftRow | None:
+        """The draft in the store, while it is this recorder's."""
+        return None if self._overtaken else self.row
+
+    def is_on(self, session_key: int, branch: int) -> bool:
+        row = self.row
+        return row is not None and (row.session_key, row.branch) == (session_key, branch)
+
+    def make_part(self, *, last: bool) -> None:
+        """Make a part of what has arrived since the last one. Computes only."""
+        with self.ending:
+            if self.live_row is not None:
+                self._make_part(last=last)
+
+    def _make_part(self, *, last: bool) -> None:
+        with self.adding:
+            if last:
+                self.parts.release()
+            part = self.parts.take_part()
+            if part is not None:
+                self._unwritten.append(part)
+            self.part_at = time.monotonic()
+
+    def new_parts(self, *, last: bool) -> NewParts | None:
+        """Return the parts to write now, or the lease alone."""
+        row, parts = self.live_row, tuple(self._unwritten)
+        if row is None:
+            return None
+        if parts:
+            return NewParts(row, self._written + 1, parts)
+        lapses = self.is_waiting and time.monotonic() - self.renewed > draft_rows.LEASE / 3
+        return NewParts(row) if lapses or last else None
+
+    def note_written(self, new: NewParts, *, mine: bool) -> None:
+        """Note that parts are written, or that another append has ended the draft."""
+        if not mine:
+            self.note_overtaken()
+            return
+        self.renewed = time.monotonic()
+        with self.adding:
+            self._written += len(new.parts)
+            del self._unwritten[: len(new.parts)]
+
+    def note_overtaken(self) -> None:
+        """Note that another append has ended the draft."""
+        self._pass_on(None)
+        self._overtaken = True
+
+    def parts_after(self, id: str, written: int) -> Sequence[str]:
+        """Return what arrived of a draft that another append ends, after its written parts."""
+        mine = self.row
+        if mine is None or mine.id != id:
+            return ()  # another reply's end must not be waited for
+        with self.ending:
+            if self.row is None:
+                return ()
+            self._make_part(last=True)
+            self.note_overtaken()
+            # A write whose answer was lost may have stored some of these.
+            return self._unwritten[max(0, written - self._written) :]
+
+    def add_follower(self, follower: LocalFollower) -> tuple[str, int, Sequence[str]] | None:
+        """Pass each entry on from now; return the draft's id, how many parts are written, the rest.
+
+        None where there is no draft to follow. No follower is kept alive.
+        """
+        with self.adding:
+            row = self.live_row
+            if row is None or self._ended:
+                return None
+            self._followers.append(weakref.ref(follower))
+            self.parts.pass_on = self._pass_on
+            waiting = self.parts.next_part()
+            rest = self._unwritten if waiting is None else [*self._unwritten, waiting]
+            return row.id, self._written, tuple(rest)
+
+    def _pass_on(self, entry: Entry | None) -> None:
+        alive = [follower for one in self._followers if (follower := one()) is not None]
+        for follower in alive:
+            follower.receive(entry)
+        if len(alive) < len(self._followers):
+            self._followers = [one for one in self._followers if one() is not None]
