@@ -37,6 +37,18 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 _NAME = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
+_NO_MESSAGE = "not a message: "
+_WORDS = {
+    "missing": "is missing",
+    "unexpected_keyword_argument": "is an unknown field",
+    "string_type": "is not a string",
+    "int_type": "is not a whole number",
+    "bool_type": "is not true or false",
+    "list_type": "is not a list",
+    "dict_type": "is not an object",
+    "dataclass_type": "is not an object",
+}
+"""The errors of pydantic whose own words are Python's; others keep theirs."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -225,7 +237,7 @@ def validate_message(data: Any) -> Message:
     if isinstance(data, Mapping) and isinstance(data.get("blocks"), list):
         blocks = [_validate_block(item, f"blocks.{n}.") for n, item in enumerate(data["blocks"])]
         data = {**data, "blocks": blocks}
-    message: Message = _validate(Message, data, "")
+    message: Message = validate_fields(Message, data, what=_NO_MESSAGE)
     return message
 
 
@@ -241,11 +253,15 @@ def _validate_block(data: Any, place: str) -> Block:
             data = {**data, "data": base64.b64decode(data["data"], validate=True)}
         except (binascii.Error, ValueError):
             raise InvalidCall(f"not a message: {place}data: is not base64") from None
-    block: Block = _validate(kind, data, place)
+    block: Block = validate_fields(kind, data, place=place, what=_NO_MESSAGE)
     return block
 
 
-def _validate(kind: type, data: Any, place: str) -> Any:
+def validate_fields(kind: type, data: Any, *, place: str = "", what: str = "") -> Any:
+    """Return the value of a dataclass, given in JSON's names; refuse another by its fields.
+
+    ``place`` is before the name of each field in the error, and ``what`` before all.
+    """
     from pydantic import ValidationError
 
     try:
@@ -253,12 +269,13 @@ def _validate(kind: type, data: Any, place: str) -> Any:
     except ValidationError as error:
         wrong = error.errors(include_input=False, include_url=False, include_context=False)
         errors = "; ".join(_error_text(item, place) for item in wrong[:5])
-        raise InvalidCall(f"not a message: {errors}") from None
+        raise InvalidCall(f"{what}{errors}") from None
 
 
 def _error_text(wrong: Mapping[str, Any], place: str) -> str:
     """Return the place of an error and its text; an unknown key is named only if it is a name."""
-    path, what = [str(part) for part in wrong["loc"][1:]], wrong["msg"]
+    path = [str(part) for part in wrong["loc"][1:]]
+    what = _WORDS.get(wrong["type"], wrong["msg"].replace("Input should be", "must be"))
     if wrong["type"] == "unexpected_keyword_argument" and not _NAME.fullmatch(path[-1]):
         path.pop()
         what = "has an unknown field"

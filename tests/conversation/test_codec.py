@@ -188,7 +188,7 @@ UNKNOWN = "has an unknown field"
 @each(
     "data, place",
     [
-        (5, "^not a message: Input should be a dictionary"),
+        (5, "^not a message: is not an object"),
         ({}, "role"),
         ({"role": "usr"}, "role"),
         ({"role": "user", "blocks": [{"type": "text"}]}, "blocks.0.text"),

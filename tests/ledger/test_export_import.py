@@ -607,7 +607,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (
         lines_with({"type": "branch", "number": 1, "nextCompaction": 2**31 - 1}),
         3,
-        "nextCompaction: is not between",
+        "nextCompaction: must be",
     ),
     (
         lines_with(
@@ -727,7 +727,7 @@ LIES: dict[str, tuple[list[Any], int, str]] = {
         "is not superseded by",
     ),
     "twice": ([SUMMED, SUMMED], 2, "is that of another"),
-    "the last number": ([{**SUMMED, "number": 2**31 - 1}], 1, "number: is not between"),
+    "the last number": ([{**SUMMED, "number": 2**31 - 1}], 1, "number: must be"),
     "no such branch": ([{**SUMMED, "branch": 2}], 1, "has no line of its own"),
 }
 

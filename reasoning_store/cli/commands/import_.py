@@ -250,8 +250,6 @@ def _session_line(text: bytes) -> SessionLine | None:
     """Return the line of a session; None for another line, or one that cannot be read."""
     from reasoning_store.ledger.transfer import lines
 
-    if not lines.may_be_session(text):
-        return None
     try:
         line = lines.read(text)
     except InvalidCall:
