@@ -1078,31 +1078,6 @@ def test_a_session_made_again_while_it_is_exported_is_exported_as_it_was(ledger:
     assert taken + list(lines) == before
 
 
-def test_a_page_holds_no_more_than_it_should(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Long messages are read one at a time, short ones many at once."""
-    monkeypatch.setattr(line_kinds, "CHARACTERS", 10_000)
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [said("x" * 20_000)] * 6)
-    ledger.messages.append(session.key, 1, [said("x")] * 300)
-    pages: list[int] = []
-    from reasoning_store.ledger.transfer import export as sql
-
-    plain = sql.message_lines
-
-    def noting(connection: Any, key: int, lineage: Any, first: int, last: int) -> Any:
-        pages.append(last - first + 1)
-        return plain(connection, key, lineage, first, last)
-
-    monkeypatch.setattr(sql, "message_lines", noting)
-    every(ledger, session)
-
-    assert pages[:6] == [1] * 6
-    assert max(pages) > 20
-    assert sum(pages) == 306
-
-
 def test_importing_in_two_processes_at_once_is_one_import(url: str, tmp_path: Path) -> None:
     """Someone started it twice."""
     file = tmp_path / "export.jsonl"

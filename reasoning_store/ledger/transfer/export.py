@@ -1,10 +1,9 @@
-"""The lines of an export: a session as it is at one moment, and its messages page by page."""
+"""The lines of an export: profiles, and each session as it is at one moment."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -13,7 +12,6 @@ from reasoning_store.ledger import branches, budgets, history, profiles, session
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.records import (
-    BranchRow,
     DraftRow,
     Segment,
 )
@@ -42,17 +40,6 @@ _NEXT_COMPACTIONS = Statement(
 _OWNERS = Statement(select(_p.session_key, _p.owner).distinct().order_by(_p.session_key))
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
-    """A session as it was at one moment, but for its messages."""
-
-    head: Line
-    parts: list[tuple[Line, BranchRow]]
-    """Each branch's line, and the branch as it then was."""
-    tail: list[Line]
-    messages: int
-
-
 def profile_lines(connection: Connection, owner: str | None) -> list[Line]:
     """Return the settings profiles of an owner, or of all."""
     owners = [name for _, name in _OWNERS.rows(connection, {})]
@@ -71,53 +58,52 @@ def owned(connection: Connection, owner: str) -> list[int]:
     return sorted(erasure_rows.sessions_of(connection, owner))
 
 
-def outline(connection: Connection, key: int) -> Outline:
-    """Return what a session is at this moment."""
+def session_lines(connection: Connection, key: int) -> list[str]:
+    """Return the lines of a session as it is at one moment."""
+    return [lines.written(line) for line in _session_lines(connection, key)]
+
+
+def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
     found = sessions.by_key(connection, key)
     spent = budgets.get(connection, key)
     lineages = branches.all_of(connection, key)
-    made = dict(_NEXT_COMPACTIONS.rows(connection, {"key": key}))
-    tail: list[Line] = []
+    next_compactions = dict(_NEXT_COMPACTIONS.rows(connection, {"key": key}))
+    yield lines.SessionLine(
+        owner=found.owner,
+        id=found.id,
+        title=found.title,
+        metadata=found.metadata,
+        settings=found.settings,
+        profile=found.profile,
+        encoding=found.encoding,
+        archived=found.archived,
+        current_branch=found.current_branch,
+        reported=spent.thought.reported,
+        counted=spent.thought.counted,
+        unreported=spent.thought.unreported,
+        crossed=list(spent.crossed),
+        created_at=found.created_at,
+        updated_at=found.updated_at,
+        erased_at=found.erased_at,
+    )
     for lineage in lineages:
-        tail += map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
+        yield lines.BranchLine(
+            number=lineage.number,
+            parent=lineage.parent,
+            first=lineage.first,
+            next_compaction=next_compactions[lineage.number],
+            created_at=lineage.created_at,
+        )
+        for first in range(lineage.first, lineage.next_position, lines.AT_ONCE):
+            last = min(first + lines.AT_ONCE, lineage.next_position) - 1
+            yield from _messages(connection, key, Segment(lineage.number, first, last))
+    for lineage in lineages:
+        yield from map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
         draft = draft_rows.get(connection, key, lineage.number, now=found.updated_at)
         if draft is not None and draft.parts:
-            tail.append(_draft(draft))
-    return Outline(
-        head=lines.SessionLine(
-            owner=found.owner,
-            id=found.id,
-            title=found.title,
-            metadata=found.metadata,
-            settings=found.settings,
-            profile=found.profile,
-            encoding=found.encoding,
-            archived=found.archived,
-            current_branch=found.current_branch,
-            reported=spent.thought.reported,
-            counted=spent.thought.counted,
-            unreported=spent.thought.unreported,
-            crossed=list(spent.crossed),
-            created_at=found.created_at,
-            updated_at=found.updated_at,
-            erased_at=found.erased_at,
-        ),
-        parts=[
-            (
-                lines.BranchLine(
-                    number=lineage.number,
-                    parent=lineage.parent,
-                    first=lineage.first,
-                    next_compaction=made[lineage.number],
-                    created_at=lineage.created_at,
-                ),
-                lineage,
-            )
-            for lineage in lineages
-        ],
-        tail=tail,
-        messages=sum(lineage.next_position - lineage.first for lineage in lineages),
-    )
+            yield _draft(draft)
+    messages = sum(lineage.next_position - lineage.first for lineage in lineages)
+    yield lines.SessionEndLine(messages=messages)
 
 
 def _compaction(row: CompactionRow) -> Line:
@@ -153,11 +139,7 @@ def _draft(row: DraftRow) -> Line:
     )
 
 
-def message_lines(
-    connection: Connection, key: int, lineage: BranchRow, first: int, last: int
-) -> Iterator[Line]:
-    """Yield the lines of messages of a branch's own; within the transaction."""
-    part = Segment(lineage.number, first, last)
+def _messages(connection: Connection, key: int, part: Segment) -> Iterator[Line]:
     span = {"key": key, "of": part.branch, "first": part.first, "last": part.last}
     stored = history.of_segments(connection, key, [part], thinking=True)
     for row, (_, clearable, sent, *more) in zip(stored, _MORE.rows(connection, span), strict=True):
@@ -172,42 +154,3 @@ def message_lines(
             annotations=row.annotations,
             **dict(zip(EXPORTED.values(), more, strict=True)),
         )
-
-
-def packed_session(connection: Connection, key: int) -> list[bytes]:
-    """Return the lines of a session as it is at one moment, page by page and packed."""
-    return [_packed(page) for page in _pages(connection, key)]
-
-
-def _pages(connection: Connection, key: int) -> Iterator[list[str]]:
-    whole = outline(connection, key)
-    yield [lines.written(whole.head)]
-    for line, lineage in whole.parts:
-        yield [lines.written(line)]
-        yield from _message_pages(connection, key, lineage)
-    end = lines.SessionEndLine(messages=whole.messages)
-    yield [lines.written(line) for line in (*whole.tail, end)]
-
-
-def _message_pages(connection: Connection, key: int, lineage: BranchRow) -> Iterator[list[str]]:
-    first, count = lineage.first, 1
-    while first < lineage.next_position:
-        last = min(first + count, lineage.next_position) - 1
-        found = message_lines(connection, key, lineage, first, last)
-        made = [lines.written(line) for line in found]
-        yield made
-        # The next page as long as this one's messages let expect.
-        fitting = count * lines.CHARACTERS // sum(map(len, made))
-        count = max(1, min(lines.AT_ONCE, 2 * count, fitting))
-        first = last + 1
-
-
-def _packed(page: list[str]) -> bytes:
-    return zlib.compress("".join(page).encode(), level=1)
-
-
-def unpacked(pack: bytes) -> Iterator[str]:
-    """Yield the lines of a page."""
-    # Not splitlines(): a text may hold other ends of lines than that of JSON lines.
-    for line in zlib.decompress(pack).decode().split("\n")[:-1]:
-        yield f"{line}\n"

@@ -64,8 +64,8 @@ class Transfer:
     ) -> Iterator[str]:
         """Yield everything stored: of one session, of one owner, or of all.
 
-        Each session is read at one moment, whole, and waits in memory, packed: nothing is held
-        open between two lines.
+        Each session is read at one moment, whole, and waits in memory: nothing is held open between
+        two lines.
         """
         yield lines.written(HeaderLine(version=lines.VERSION))
         if session_key is None:
@@ -76,14 +76,13 @@ class Transfer:
         exported = 0
         for key in self._exported(session_key, owner):
             try:
-                packed = self._database.read(partial(export.packed_session, key=key))
+                found = self._database.read(partial(export.session_lines, key=key))
             except NotFound:
                 if session_key is not None:
                     raise
                 continue  # erased meanwhile
             exported += 1
-            for pack in packed:
-                yield from export.unpacked(pack)
+            yield from found
             if progress is not None:
                 progress(share_up_to(key))
         yield lines.written(EndLine(sessions=exported))
