@@ -7,14 +7,12 @@ syntax: any text with a word to look for is a query.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from itertools import chain
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.search_words import LONGEST, Word, words
+from reasoning_store.conversation.search_words import Word, words
 from reasoning_store.conversation.validation import check_text
 
 _LONGEST = 1000
@@ -68,16 +66,6 @@ class Query:
     def unwanted(self) -> tuple[Term, ...]:
         return tuple([term for term in self.terms if term.is_unwanted])
 
-    def may_be_in(self, text: str | None) -> bool:
-        """Whether a text that has all the words may have those in a row, too.
-
-        A quick look at most texts; True where only ``places`` knows.
-        """
-        plain = None if text is None else _plain(text)
-        return plain is None or all(
-            [_row(term).search(plain) for term in self.wanted if len(term.words) > 1]
-        )
-
     def places(self, text: str) -> list[tuple[int, int]]:
         """Return the places of its words in a text, in order; none if it does not find them."""
         known = list(words(text))
@@ -117,33 +105,6 @@ def _term(text: str, *, is_quoted: bool, is_unwanted: bool) -> Term | None:
         else:
             is_open = True
     return Term(tuple([word.text for word in found]), is_open, is_unwanted)
-
-
-@lru_cache
-def _row(term: Term) -> re.Pattern[str]:
-    """Return what finds consecutive words in a text of ASCII in lower case."""
-    pieces = [re.escape(word) for word in term.words]
-    # The begin of a word is looked for after it: so it is found as fast as a plain text.
-    pieces[0] += f"(?<![a-z0-9]{pieces[0]})"
-    whole = [
-        piece + "[a-z0-9]*" * (len(word) == LONGEST)
-        for piece, word in zip(pieces, term.words, strict=True)
-    ]
-    return re.compile("[^a-z0-9]+".join(whole) + ("" if term.is_open else "(?![a-z0-9])"))
-
-
-def _plain(text: str) -> str | None:
-    """Return a text in lower case, its signs as spaces; None if it has letters beyond ASCII."""
-    plain = text if text.isascii() else text.translate(_signs())
-    return plain.lower() if plain.isascii() else None
-
-
-@cache
-def _signs() -> dict[int, str]:
-    """Return the signs that part words, as dashes, quotes and pictures do."""
-    signs = (*range(0xA0, 0xC0), *range(0x2000, 0x2070), *range(0x2190, 0x2800))
-    every = (*signs, *range(0x1F300, 0x1FB00))
-    return {one: " " for one in every if unicodedata.category(chr(one))[0] in "PSZC"}
 
 
 def _apart(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -30,7 +30,7 @@ Branches: TypeAlias = Literal["current", "all"]
 _KINDS = {"answers": (TITLE, ANSWER), "thinking": (THINKING,), "all": search_lookup.KINDS}
 _PARTS, _TITLES, _EVERY = 256, 256, 1 << 62
 _PAGE = 128
-_MOST_LOOKED_AT = 2000
+_MOST_LOOKED_AT = 500
 """Texts that have the words, but perhaps not side by side, of one search."""
 _STEP, _STEP_CHARACTERS = 512, 1 << 20
 """Messages, and characters of them, that one step adds."""
@@ -195,9 +195,7 @@ class _Reader:
             places = search_lookup.find(
                 self._connection, asked, self._whose, before=before, limit=size
             )
-            for place, said in places:
-                if not self._query.may_be_in(said):
-                    continue
+            for place in places:
                 found = self._read_place(place)
                 if found is not None:
                     out.append(found)
@@ -206,7 +204,7 @@ class _Reader:
             if len(places) < size:
                 return out, None
             looked_at += len(places)
-            before, size = places[-1][0], min(2 * size, 512)
+            before, size = places[-1], min(2 * size, 512)
         return out, before
 
     def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:

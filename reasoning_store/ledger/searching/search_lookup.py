@@ -12,9 +12,6 @@ from sqlalchemy import (
     Text,
     bindparam,
     cast,
-    func,
-    literal_column,
-    or_,
     select,
     text,
     tuple_,
@@ -24,12 +21,10 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.search_query import Query
 from reasoning_store.conversation.validation import check_text
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.rows.encode import WITH_BLOCKS
-from reasoning_store.ledger.searching.placed_texts import at_places, read_at
-from reasoning_store.ledger.tables import QUERY, bodies, search_entries, sessions, thinking_blocks
+from reasoning_store.ledger.tables import QUERY, search_entries, sessions
 
 TITLE, ANSWER, THINKING = KINDS = range(3)
-_e, _s, _b, _t = search_entries.c, sessions.c, bodies.c, thinking_blocks.c
+_e, _s = search_entries.c, sessions.c
 STEPS = 256
 """Entries of one microsecond that are in order."""
 _FARTHEST = (1 << 54) - 1
@@ -63,21 +58,6 @@ _ON_SERVER = Statement(
 )
 
 
-# The text of a message where it is in one column.
-_SAID = Statement(
-    select(_b.session_key, _b.branch, _b.position, _b.text).where(
-        at_places(bodies), or_(_b.data.is_(None), _b.data.not_like(f"{WITH_BLOCKS}%"))
-    )
-)
-_THOUGHT = Statement(
-    select(_t.session_key, _t.branch, _t.position, func.max(_t.thought))
-    .where(at_places(thinking_blocks))
-    .group_by(_t.session_key, _t.branch, _t.position)
-    .having(func.count() == literal_column("1"))
-)
-_TEXTS = {ANSWER: _SAID, THINKING: _THOUGHT}
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
     """The place of an entry: by time, then by its message and its kind."""
@@ -87,11 +67,6 @@ class Place:
     branch: int
     position: int
     kind: int
-
-    @property
-    def at(self) -> tuple[int, int, int]:
-        """The place of the message."""
-        return self.key, self.branch, self.position
 
     def __str__(self) -> str:
         return f"{self.number}.{self.key}.{self.branch}.{self.position}.{self.kind}"
@@ -138,11 +113,8 @@ def find(
     *,
     before: Place,
     limit: int,
-) -> list[tuple[Place, str | None]]:
-    """Return the places before one that an index query finds, the latest first.
-
-    With each its text, where that is quickly read.
-    """
+) -> list[Place]:
+    """Return the places before one that an index query finds, the latest first."""
     params = {**whose, "query": query, "limit": limit, "number": before.number}
     if connection.dialect.name == "sqlite":
         rows = _IN_FILE.rows(connection, params)
@@ -154,12 +126,7 @@ def find(
             "kind": before.kind,
         }
         rows = _ON_SERVER.rows(connection, {**params, **place})
-    places = [Place(*row) for row in rows]
-    said = {
-        kind: read_at(connection, statement, [one.at for one in places if one.kind == kind])
-        for kind, statement in _TEXTS.items()
-    }
-    return [(one, said.get(one.kind, {}).get(one.at)) for one in places]
+    return [Place(*row) for row in rows]
 
 
 def index_query(connection: Connection, query: Query, owner_key: int, kinds: Iterable[int]) -> str:

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Connection,
     bindparam,
     literal_column,
-    or_,
     select,
     tuple_,
 )
@@ -24,14 +23,14 @@ from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MOST, Segment, SessionRow, StoredRow
-from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.rows.decode import headers_of, parsed
 from reasoning_store.ledger.rows.keys import owner_key
-from reasoning_store.ledger.searching.placed_texts import at_places, read_at
-from reasoning_store.ledger.tables import messages, origins, thinking_blocks
+from reasoning_store.ledger.tables import messages, origins
 from reasoning_store.ledger.tables import sessions as sessions_table
 
-_m, _t, _o, _s = messages.c, thinking_blocks.c, origins.c, sessions_table.c
+_m, _o, _s = messages.c, origins.c, sessions_table.c
 _EVER = MOST + 1
+_AT_ONCE = 200
 _LAST = (1 << 63) - 1
 _CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})")
 _WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
@@ -44,7 +43,7 @@ _ORIGINS = Statement(
 _PLACE = (_m.created_at, _m.session_key, _m.branch, _m.position)
 _NAMES = ("time", "key", "branch", "position")
 _THINKING = (
-    select(*_PLACE)
+    select(*_PLACE, _m.shape)
     .select_from(sessions_table.join(messages, _m.session_key == _s.session_key))
     .where(*_WHOSE, _m.shape.is_not(None))
     .where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
@@ -58,16 +57,6 @@ _THINKING = (
 
 
 _EVERY = Statement(_THINKING)
-_WITH_TEXT = Statement(
-    select(_t.session_key, _t.branch, _t.position)
-    .where(
-        at_places(thinking_blocks),
-        # What no text column can hold stands in the JSON.
-        or_(_t.thought != literal_column("''"), _t.data.like('%"thought":%')),
-    )
-    .distinct()
-)
-"""Of the latest messages alone: to look into all thoughts is what takes long."""
 
 
 @lru_cache(maxsize=64)
@@ -142,16 +131,17 @@ def _latest(
 ) -> list[tuple[int, ...]]:
     """Return the places of so many messages whose thinking has a text, the latest first."""
     out: list[tuple[int, ...]] = []
-    size = wanted
+    size = min(max(wanted, _AT_ONCE), _LAST)
     while True:
-        size = min(size, _LAST)
         found = statement.rows(connection, {**params, "size": size})
-        with_text = read_at(connection, _WITH_TEXT, [place[1:] for place in found])
-        out += [place for place in found if place[1:] in with_text]
+        out += [
+            tuple(place)
+            for *place, shape in found
+            if any(header.readable for header in headers_of(shape))
+        ]
         if len(out) >= wanted or len(found) < size:
             return out[:wanted]
         params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
-        size *= 8
 
 
 def _numbers(after: str | None) -> Sequence[int]:
