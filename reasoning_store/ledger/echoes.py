@@ -13,19 +13,18 @@ from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, SessionRow
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params
 from reasoning_store.ledger.tables import messages, sessions
 
 _m = messages.c
-_s = sessions.c
 _MOST_PLACES = 32
 """How many messages of one echo are looked at: the latest."""
 _MOST_BRANCHES = 64
 """How many branches of a session are compared: the latest."""
 _FIND = Statement(
     select(_m.session_key, _m.branch, _m.position)
-    .join_from(messages, sessions, _m.session_key == _s.session_key)
-    .where(_m.echo == bindparam("echo"), _s.owner_key == bindparam("owner"))
+    .join_from(messages, sessions, _m.session_key == sessions.c.session_key)
+    .where(_m.echo == bindparam("echo"), *OF_OWNER)
     .order_by(_m.created_at.desc(), _m.session_key)
     .limit(_MOST_PLACES)
 )
@@ -114,7 +113,7 @@ def find(
     that is stored decides which sessions are compared.
     """
     for index in anchors:
-        places = _FIND.rows(connection, {"echo": sent[index], "owner": owner_key(owner)})
+        places = _FIND.rows(connection, {"echo": sent[index], **owner_params(owner)})
         matches = [
             match
             for key, branch, position in places

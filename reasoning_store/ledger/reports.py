@@ -12,16 +12,15 @@ from sqlalchemy import Connection, and_, bindparam, case, func, literal_column, 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import MOST, ReportRow
+from reasoning_store.ledger.records import ReportRow
 from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params, time_params
 from reasoning_store.ledger.tables import messages, origins, sessions
 
 By: TypeAlias = Literal["session", "owner", "model", "day"]
 
 _m, _s, _o = messages.c, sessions.c, origins.c
 _DAY = 86_400_000_000
-_EVER = MOST + 1
 _FIRST_OF_1970 = date(1970, 1, 1).toordinal()
 _UNREPORTED = and_(_m.role == "assistant", _m.status != "erased", _m.reasoning.is_(None))
 _SUMS = {
@@ -40,8 +39,7 @@ _NUMBER_OF_DAY: Any = literal_column(
 
 
 def _day(number: int) -> str:
-    ordinal = min(max(_FIRST_OF_1970 + number, 1), date.max.toordinal())
-    return date.fromordinal(ordinal).isoformat()
+    return date.fromordinal(_FIRST_OF_1970 + number).isoformat()
 
 
 def _model(origin: str | None) -> str | None:
@@ -87,7 +85,7 @@ def _statement(names: tuple[str, ...], *, whose: bool) -> Statement:
     made = select(*columns, *_SUMS.values()).select_from(source)
     made = made.where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
     if whose:
-        made = made.where(_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
+        made = made.where(*OF_OWNER)
     return Statement(made.group_by(*columns))
 
 
@@ -101,12 +99,9 @@ def report(
 ) -> list[ReportRow]:
     """Return the sums of each group, in order; of one owner, or of all."""
     names = fields(by)
-    params: dict[str, Any] = {
-        "since": -_EVER if since is None else max(since, -_EVER),
-        "until": _EVER if until is None else min(until, _EVER),
-    }
+    params: dict[str, Any] = time_params(since, until)
     if owner is not None:
-        params |= {"owner_key": owner_key(owner), "owner": owner}
+        params |= owner_params(owner)
     # Several rows can be one group: a model that was reached under two addresses.
     sums: dict[tuple[str | None, ...], list[int]] = {}
     for row in _statement(names, whose=owner is not None).rows(connection, params):

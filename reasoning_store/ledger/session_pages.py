@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,12 +12,18 @@ from sqlalchemy.sql.elements import literal_column
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import TextBlock
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_mapping, check_number, check_text
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import SessionPage, SessionRow
 from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import (
+    HIGHEST,
+    OF_OWNER,
+    owner_params,
+    read_cursor,
+    time_params,
+    write_cursor,
+)
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_sessions
 from reasoning_store.ledger.tables import bodies, branches, sessions
 
@@ -29,17 +34,14 @@ _READ = 65_536
 _CHUNK = 200
 """How many sessions are looked at together, where a title or metadata is looked for."""
 _AT_ONCE = 50
-_LAST = (1 << 63) - 1
-_CURSOR = re.compile(r"(-?[0-9]{1,20})\.([0-9]{1,20})")
-"""The time and the key of a page's last session. Imported ones may be of before 1970."""
 _t, _b, _w = sessions.c, branches.c, bodies.c
 
 _PAGE = (
     select(*COLUMNS)
-    .where(_t.owner_key == bindparam("owner_key"), _t.owner == bindparam("owner"))
+    .where(*OF_OWNER)
     .where(
         _t.updated_at >= bindparam("since"),
-        _t.updated_at < bindparam("before"),
+        _t.updated_at < bindparam("until"),
         tuple_(_t.updated_at, _t.session_key)
         < tuple_(bindparam("after_time", type_=_t.updated_at.type), bindparam("after_key")),
     )
@@ -138,7 +140,7 @@ def read_page(
             break
     items = _with_heads(connection, found[:limit])
     more = len(found) > limit
-    return SessionPage(items, f"{items[-1].updated_at}.{items[-1].key}" if more else None)
+    return SessionPage(items, write_cursor((items[-1].updated_at, items[-1].key)) if more else None)
 
 
 def read_owners(
@@ -146,13 +148,8 @@ def read_owners(
 ) -> tuple[list[str], str | None]:
     """Return owners who have sessions, in the order of their keys, and where the next begin."""
     check_number("limit", limit, least=1, hint="as in owners(limit=50)")
-    try:
-        key = -1 if after is None else int(check_text("after", after))
-    except ValueError:
-        raise InvalidCall(
-            "after: not the .next of a page of owners", hint="owners(after=page.next)"
-        ) from None
-    params = {"after": min(key, _LAST), "limit": min(limit + 1, _LAST)}
+    key = -1 if after is None else read_cursor(after, "owners", (HIGHEST,))[0]
+    params = {"after": key, "limit": min(limit + 1, HIGHEST)}
     rows = _OWNERS.rows(connection, params)
     following = str(rows[limit - 1][0]) if len(rows) > limit else None
     return [owner for _, owner in rows[:limit]], following
@@ -161,14 +158,12 @@ def read_owners(
 def _matching(
     connection: Connection, owner: str, which: SessionFilter, *, limit: int, after: str | None
 ) -> Iterator[SessionRow]:
-    time, key = _cursor(after)
+    time, key = read_cursor(after, "sessions", (HIGHEST, HIGHEST))
     chunk = max(limit + 1, _CHUNK) if which.is_read else limit + 1
     params: dict[str, Any] = {
-        "owner_key": owner_key(owner),
-        "owner": owner,
-        "since": -_LAST if which.since is None else which.since,
-        "before": _LAST if which.before is None else which.before,
-        "limit": min(chunk, _LAST),
+        **owner_params(owner),
+        **time_params(which.since, which.before),
+        "limit": min(chunk, HIGHEST),
     }
     if which.archived is not None:
         params["archived"] = int(which.archived)
@@ -180,18 +175,6 @@ def _matching(
         if len(made) < chunk:
             return
         time, key = made[-1].updated_at, made[-1].key
-
-
-def _cursor(after: str | None) -> tuple[int, int]:
-    if after is None:
-        return _LAST, _LAST
-    found = _CURSOR.fullmatch(check_text("after", after))
-    if found is None:
-        raise InvalidCall(
-            "after: not the .next of a page of sessions", hint="sessions(after=page.next)"
-        )
-    time, key = map(int, found.groups())
-    return max(min(time, _LAST), -_LAST), min(key, _LAST)
 
 
 def _with_heads(connection: Connection, rows: Sequence[SessionRow]) -> list[SessionRow]:

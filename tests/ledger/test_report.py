@@ -197,19 +197,6 @@ def test_what_was_erased_is_in_no_report(ledger: Ledger) -> None:
     assert (row.counted, row.unreported) == (0, 1)
 
 
-def test_times_far_away_have_the_nearest_day(ledger: Ledger) -> None:
-    """A calendar ends; a column of microseconds goes on."""
-    session = new_session(ledger)
-    for at in (-(1 << 61), 1 << 61):
-        ledger.messages.append(session.key, 1, [said()], created_at=at)
-
-    assert [row.day for row in ledger.reports.read("day", owner="u")] == [
-        "0001-01-01",
-        "9999-12-31",
-    ]
-    assert ledger.reports.read("day", since=-(10**30), until=10**30, owner="u") != []
-
-
 @each("by", ["moon", (), ("model", "moon"), ("model", ["day"]), None])
 def test_an_unknown_grouping_is_an_invalid_call(ledger: Ledger, by: Any) -> None:
     """It names those that there are."""

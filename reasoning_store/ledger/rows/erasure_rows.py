@@ -45,7 +45,7 @@ from reasoning_store.ledger.records import (
 )
 from reasoning_store.ledger.rows import decode, pairs, recomputation
 from reasoning_store.ledger.rows import encode as columns
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params
 from reasoning_store.ledger.rows.pairs import RowAddress, ToolRow
 from reasoning_store.ledger.rows.recomputation import Own
 from reasoning_store.ledger.searching import search_rows
@@ -63,8 +63,6 @@ from reasoning_store.ledger.tables import sessions as sessions_table
 
 _m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
 _s, _h = sessions_table.c, branches_table.c
-
-_LATEST = (1 << 63) - 1
 
 
 def _at(table: Any) -> tuple[Any, ...]:
@@ -168,8 +166,7 @@ _CLEAR = Statement(delete(branches_table).where(_h.session_key == bindparam("key
 _CLEAR_ORIGINS = Statement(delete(origins).where(_o.session_key == bindparam("key")))
 _OF_OWNER = Statement(
     select(_s.session_key).where(
-        _s.owner_key == bindparam("owner_key"),
-        _s.owner == bindparam("owner"),
+        *OF_OWNER,
         _s.updated_at < bindparam("before"),
     )
 )
@@ -388,15 +385,10 @@ def is_idle(connection: Connection, key: int, before: int, now: int) -> bool:
 
 def sessions_of(connection: Connection, owner: str, before: int | None = None) -> list[int]:
     """Return the keys of an owner's sessions, or of those without a message since ``before``."""
-    params = {
-        "owner_key": owner_key(owner),
-        "owner": owner,
-        "before": _LATEST if before is None else before,
-    }
+    params = {**owner_params(owner), "before": HIGHEST if before is None else before}
     return [key for (key,) in _OF_OWNER.rows(connection, params)]
 
 
 def remove_profiles(connection: Connection, owner: str) -> int:
     """Remove the settings profiles of an owner; return how many there were."""
-    params = {"owner_key": owner_key(owner), "owner": owner}
-    return len(_PROFILES.rows(connection, params))
+    return len(_PROFILES.rows(connection, owner_params(owner)))

@@ -20,7 +20,7 @@ from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, history, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.records import BranchRow, Segment, SessionRow, StoredRow
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import owner_params
 from reasoning_store.ledger.searching import search_lookup, search_rows
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE, Place, place_at
 from reasoning_store.ledger.searching.search_rows import Entry, UnindexedPart
@@ -99,7 +99,7 @@ class Search:
 
     def catch_up(self, owner: str) -> int:
         """Add the messages since the last search; return how many were read."""
-        whose = _whose(owner)
+        whose = owner_params(owner)
         total = 0
         while True:
             titles = self._database.read(
@@ -147,10 +147,6 @@ class Search:
             yield until, [entry for row in rows for entry in search_rows.entries_of(row, key)]
 
 
-def _whose(owner: str) -> dict[str, Any]:
-    return {"owner_key": owner_key(owner), "owner": owner}
-
-
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InvalidCall(f"{name}: one of {', '.join(allowed)}")
@@ -179,7 +175,7 @@ class _Reader:
         self._connection = connection
         self._query = query
         self._only_current = on == "current"
-        self._whose = _whose(owner)
+        self._whose = owner_params(owner)
         self._known: dict[int, tuple[SessionRow, BranchRow]] = {}
 
     def find(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +16,15 @@ from sqlalchemy import (
     tuple_,
 )
 
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.search_query import Query
-from reasoning_store.conversation.validation import check_text
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.rows.owner_rows import (
+    HIGHEST,
+    HIGHEST_BRANCH,
+    OF_OWNER,
+    read_cursor,
+    write_cursor,
+)
 from reasoning_store.ledger.tables import QUERY, search_entries, sessions
 
 TITLE, ANSWER, THINKING = KINDS = range(3)
@@ -28,8 +32,6 @@ _e, _s = search_entries.c, sessions.c
 STEPS = 256
 """Entries of one microsecond that are in order."""
 _FARTHEST = (1 << 54) - 1
-_LAST = (1 << 63) - 1
-_CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})\.([0-2])")
 _PLACE = (_e.number, _e.session_key, _e.branch, _e.position, _e.kind)
 _IN_FILE = Statement(
     text(
@@ -44,12 +46,11 @@ _IN_FILE = Statement(
         """
     ).columns(*_PLACE)
 )
-WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
 _ON_SERVER = Statement(
     select(*_PLACE)
     .select_from(search_entries.join(sessions, _s.session_key == _e.session_key))
     .where(
-        *WHOSE,
+        *OF_OWNER,
         _e.words.op("@@")(cast(bindparam("query", type_=Text), QUERY)),
         tuple_(*_PLACE) < tuple_(*[bindparam(column.name, type_=column.type) for column in _PLACE]),
     )
@@ -69,7 +70,7 @@ class Place:
     kind: int
 
     def __str__(self) -> str:
-        return f"{self.number}.{self.key}.{self.branch}.{self.position}.{self.kind}"
+        return write_cursor((self.number, self.key, self.branch, self.position, self.kind))
 
 
 def place_at(created_at: int, key: int, branch: int, position: int, kind: int) -> Place:
@@ -82,18 +83,10 @@ def first_number(created_at: int) -> int:
     return max(-_FARTHEST, min(created_at, _FARTHEST)) * STEPS
 
 
-BEHIND_ALL = Place(_LAST, _LAST, (1 << 31) - 1, _LAST, THINKING)
-
-
 def place_of(cursor: str | None) -> Place:
     """Return the place after which a page of hits begins."""
-    if cursor is None:
-        return BEHIND_ALL
-    found = _CURSOR.fullmatch(check_text("after", cursor))
-    numbers = [] if found is None else [int(part) for part in found.groups()]
-    if not numbers or max(map(abs, numbers)) > _LAST:
-        raise InvalidCall("after: not the .next of a page of hits", hint="after=page.next")
-    return Place(*numbers)
+    behind_all = (HIGHEST, HIGHEST, HIGHEST_BRANCH, HIGHEST, THINKING)
+    return Place(*read_cursor(cursor, "hits", behind_all))
 
 
 def marked(words: Sequence[str], owner_key: int, kind: int) -> str:

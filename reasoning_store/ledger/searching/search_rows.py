@@ -29,12 +29,12 @@ from reasoning_store.conversation.blocks import Message, TextBlock, ThinkingBloc
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.ledger.database.statement import Statement, by_dialect, driver
 from reasoning_store.ledger.records import StoredRow
+from reasoning_store.ledger.rows.owner_rows import OF_OWNER
 from reasoning_store.ledger.searching.search_lookup import (
     ANSWER,
     STEPS,
     THINKING,
     TITLE,
-    WHOSE,
     first_number,
     marked,
     marks_of,
@@ -57,7 +57,7 @@ _UNINDEXED = Statement(
             search_progress, and_(_p.session_key == _b.session_key, _p.branch == _b.branch)
         )
     )
-    .where(*WHOSE, _b.next_position > _DONE)
+    .where(*OF_OWNER, _b.next_position > _DONE)
     .limit(bindparam("limit"))
 )
 _RENAMED = Statement(
@@ -65,7 +65,7 @@ _RENAMED = Statement(
     .select_from(
         sessions.outerjoin(search_progress, and_(_p.session_key == _s.session_key, _p.branch == 0))
     )
-    .where(*WHOSE, _s.title.is_distinct_from(_p.title))
+    .where(*OF_OWNER, _s.title.is_distinct_from(_p.title))
     .limit(bindparam("limit"))
 )
 # Whatever erases locks the session for itself; an append does not wait for this.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -17,27 +15,31 @@ from sqlalchemy import (
     tuple_,
 )
 
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_number, check_text
 from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import MOST, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.records import Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.decode import headers_of, parsed
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.rows.owner_rows import (
+    HIGHEST,
+    HIGHEST_BRANCH,
+    OF_OWNER,
+    owner_params,
+    read_cursor,
+    time_params,
+    write_cursor,
+)
 from reasoning_store.ledger.tables import messages, origins
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 _m, _o, _s = messages.c, origins.c, sessions_table.c
-_EVER = MOST + 1
 _AT_ONCE = 200
-_LAST = (1 << 63) - 1
-_CURSOR = re.compile(r"(-?[0-9]{1,19})\.([0-9]{1,19})\.([0-9]{1,9})\.([0-9]{1,19})")
-_WHOSE = (_s.owner_key == bindparam("owner_key"), _s.owner == bindparam("owner"))
+_BEHIND_ALL = (HIGHEST, HIGHEST, HIGHEST_BRANCH, HIGHEST)
 _ORIGINS = Statement(
     select(_o.number, _o.origin)
     .select_from(sessions_table.join(origins, _o.session_key == _s.session_key))
-    .where(*_WHOSE)
+    .where(*OF_OWNER)
     .distinct()
 )
 _PLACE = (_m.created_at, _m.session_key, _m.branch, _m.position)
@@ -45,7 +47,7 @@ _NAMES = ("time", "key", "branch", "position")
 _THINKING = (
     select(*_PLACE, _m.shape)
     .select_from(sessions_table.join(messages, _m.session_key == _s.session_key))
-    .where(*_WHOSE, _m.shape.is_not(None))
+    .where(*OF_OWNER, _m.shape.is_not(None))
     .where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
     .where(
         tuple_(*_PLACE)
@@ -103,11 +105,9 @@ class Thoughts:
                 check_text(name, value)
         check_number("limit", limit, least=1, hint="as in thoughts(limit=20)")
         params: dict[str, Any] = {
-            "owner_key": owner_key(owner),
-            "owner": owner,
-            "since": -_EVER if since is None else max(since, -_EVER),
-            "until": _EVER if until is None else min(until, _EVER),
-            **dict(zip(_NAMES, _numbers(after), strict=True)),
+            **owner_params(owner),
+            **time_params(since, until),
+            **dict(zip(_NAMES, read_cursor(after, "thoughts", _BEHIND_ALL), strict=True)),
         }
 
         def read(connection: Connection) -> ThoughtPage:
@@ -121,7 +121,7 @@ class Thoughts:
             places = _latest(connection, statement, params, limit + 1)
             items = [_thought(connection, *place[1:]) for place in places[:limit]]
             more = len(places) > limit
-            return ThoughtPage(items, ".".join(map(str, places[limit - 1])) if more else None)
+            return ThoughtPage(items, write_cursor(places[limit - 1]) if more else None)
 
         return self._database.read(read)
 
@@ -131,7 +131,7 @@ def _latest(
 ) -> list[tuple[int, ...]]:
     """Return the places of so many messages whose thinking has a text, the latest first."""
     out: list[tuple[int, ...]] = []
-    size = min(max(wanted, _AT_ONCE), _LAST)
+    size = min(max(wanted, _AT_ONCE), HIGHEST)
     while True:
         found = statement.rows(connection, {**params, "size": size})
         out += [
@@ -142,18 +142,6 @@ def _latest(
         if len(out) >= wanted or len(found) < size:
             return out[:wanted]
         params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
-
-
-def _numbers(after: str | None) -> Sequence[int]:
-    if after is None:
-        return _LAST, _LAST, (1 << 31) - 1, _LAST
-    found = _CURSOR.fullmatch(check_text("after", after))
-    numbers = [] if found is None else [int(part) for part in found.groups()]
-    if not numbers or max(map(abs, numbers)) > _LAST:
-        raise InvalidCall(
-            "after: not the .next of a page of thoughts", hint="thoughts(after=page.next)"
-        )
-    return numbers
 
 
 def _is_by(origin: dict[str, Any], provider: str | None, model: str | None) -> bool:
