@@ -21,7 +21,7 @@ from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.server.access import request_owner
-from reasoning_store.server.bodies import read_body
+from reasoning_store.server.bodies import Body, read_body
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
@@ -88,14 +88,9 @@ class Gateway:
             return body
         content, session_id = body.content, _named_session(request)
         if path == "/v1/responses":
-            asked = ask_for_seals(body.value, **self.names)
-            if asked is not body.value:
-                content = write_json(asked)
-            # What is stored here is not stored at the provider a second time.
-            named = {**asked, "store": False}
-            found = await asyncio.to_thread(self._find_named, request, named)
-            if found is not None:
-                content, session_id = found
+            content, session_id = await asyncio.to_thread(
+                self._prepare_response, request, body, session_id
+            )
         exchange = await self.begin(request, path, content, session_id)
         shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
@@ -243,6 +238,17 @@ class Gateway:
             return await self.relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
+
+    def _prepare_response(
+        self, request: Request, body: Body, session_id: str | None
+    ) -> tuple[bytes, str | None]:
+        """Return the content to send for a request of Responses, and the session it belongs to."""
+        asked = ask_for_seals(body.value, **self.names)
+        # What is stored here is not stored at the provider a second time.
+        found = self._find_named(request, {**asked, "store": False})
+        if found is not None:
+            return found
+        return body.content if asked is body.value else write_json(asked), session_id
 
     def _find_named(self, request: Request, body: dict[str, Any]) -> tuple[bytes, str] | None:
         return find_named(request_owner(request), body, own_alone=self._options.shares_key)

@@ -15,7 +15,9 @@ from reasoning_store.results import Owner, Stored
 from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
 from reasoning_store.server.conversations import find_session
 from reasoning_store.server.openai_routes import Absent
+from reasoning_store.wire import contracts
 
+_SEALS: Final = "reasoning.encrypted_content"
 _NAMING: Final = ("conversation", "previous_response_id")
 NOT_OWN: Final = "there is no such response or conversation of this owner"
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
@@ -50,20 +52,18 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 }
 
 
-def ask_for_seals(body: Mapping[str, Any], **names: Any) -> Mapping[str, Any]:
+def ask_for_seals(
+    body: Mapping[str, Any], *, provider: str | None, base_url: str | None
+) -> Mapping[str, Any]:
     """Return a body whose reply brings its sealed thinking, where the model takes it back so.
 
     A reply that the provider stores has none by itself, and the store would have nothing to send.
     """
     model, included = body.get("model"), body.get("include") or []
-    if not isinstance(model, str) or not isinstance(included, list):
+    if not isinstance(model, str) or not isinstance(included, list) or _SEALS in included:
         return body
-    try:
-        usual = rs.build_request([rs.user("Hello")], model=model, api="openai.responses", **names)
-    except rs.InvalidCall:
-        return body  # the name of no model: the provider says so
-    lacking = [name for name in usual.body.get("include", ()) if name not in included]
-    return {**body, "include": [*included, *lacking]} if lacking else body
+    contract = contracts.resolve(provider, model, FORM.api, base_url)
+    return {**body, "include": [*included, _SEALS]} if contract.messages.stateless else body
 
 
 def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:

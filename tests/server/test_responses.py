@@ -27,6 +27,7 @@ from reasoning_store.server.access import Access
 from reasoning_store.server.openai_routes import make_route
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.testing import response
+from reasoning_store.wire import contracts
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
@@ -107,13 +108,27 @@ def test_a_response_is_there_as_soon_as_it_is_complete(client: openai.OpenAI, st
     assert list(client.responses.retrieve(reply.id, stream=True, starting_after=4)) == events[5:]
 
 
+SEALS = ["reasoning.encrypted_content"]
+OWN_MODEL = {"providers": ["openai"], "apis": ["openai.responses"], "models": ["house-1"]}
+
+
+@pytest.fixture
+def _own_contract() -> Iterator[None]:
+    before = contracts._own
+    rs.Store("sqlite://", contracts={"model": [{**OWN_MODEL, "stateless": True}]}).close()
+    yield
+    contracts._own = before
+    contracts._empty_caches()
+
+
+@pytest.mark.usefixtures("_own_contract")
 @pytest.mark.parametrize(
-    ("model", "asked"), [("gpt-5.2", ["reasoning.encrypted_content"]), ("gpt-4.1", None)]
+    ("model", "asked"), [("gpt-5.2", SEALS), ("gpt-4.1", None), ("house-1", SEALS)]
 )
 def test_the_thinking_of_a_response_comes_sealed_where_its_model_thinks(
     client: openai.OpenAI, provider: Provider, model: str, asked: list[str] | None
 ) -> None:
-    """A request that names it as the previous one can send the thinking back then."""
+    """By the contracts, an application's own ones too; a next request sends the thinking back."""
     client.responses.create(model=model, input="How is Bergen?")
 
     assert provider.asked[-1].body.get("include") == asked
