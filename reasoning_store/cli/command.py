@@ -27,9 +27,8 @@ HELP = {"help_option_names": ["-h", "--help"]}
 
 @dataclass(slots=True)
 class Call:
-    """One call of the program: its words, the options of every command, and how it ends."""
+    """One call of the program: the options of every command, and how it ends."""
 
-    words: tuple[str, ...] = ()
     db: str | None = None
     """The URL of the database, if one was given."""
     db_was_named: bool = False

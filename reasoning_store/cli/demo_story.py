@@ -24,7 +24,7 @@ from typing import Any
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.demo_stage import Stage, TypedReply
-from reasoning_store.cli.output import Page, plural, print_answer, print_nothing
+from reasoning_store.cli.output import Page, plural, print_answer
 from reasoning_store.cli.program import PROGRAM
 from reasoning_store.conversation.blocks import (
     Message,
@@ -128,7 +128,7 @@ def run_demo(call: Call, folder: str | None, speed: float) -> None:
             _write_page(page, session)
             _show_next_steps(stage, database, page)
         data = _demo_data(session) if call.json else {}
-    print_answer(call, {**data, "database": database, "page": str(page)}, print_nothing)
+    print_answer(call, {**data, "database": database, "page": str(page)})
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -73,22 +73,6 @@ def warning_texts(warnings: Iterable[RequestWarning], asked: Mapping[str, Any]) 
             yield one.text
 
 
-def repeat_command(
-    call: Call, context: click.Context, more: Sequence[str], *, without: Collection[str] = ()
-) -> str:
-    """Return the command line of the call itself, with other options."""
-    with_values = _options_with_values(context)
-    given = list(call.words)
-    kept: list[str] = []
-    at = 0
-    while at < len(given) and given[at] != "--":
-        end = at + 1 + (given[at] in with_values)
-        if given[at] not in without:
-            kept += given[at:end]
-        at = end
-    return _join([*kept, *more, *given[at:]])  # after a -- nothing is an option
-
-
 def explain_usage_error(app: Group, error: click.UsageError) -> tuple[str, str]:
     """Return what is wrong with the words of a call, and a hint."""
     context = error.ctx or click.Context(app, info_name=PROGRAM)
@@ -114,18 +98,6 @@ def _about_default(error: click.UsageError) -> str | None:
             configuration = current_call(error.ctx).configuration
             return f"{configuration.place_of(words_of(error.ctx), error.param)}: {error.message}"
     return None
-
-
-def _options_with_values(context: click.Context) -> set[str]:
-    """Return the names of options whose value is the next word."""
-    names: set[str] = set()
-    within: click.Context | None = context
-    while within is not None:
-        for option in within.command.params:
-            if isinstance(option, click.Option) and not option.is_flag:
-                names.update(option.opts)
-        within = within.parent
-    return names
 
 
 def _join(words: Sequence[str]) -> str:

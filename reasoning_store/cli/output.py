@@ -11,6 +11,7 @@ imported for a terminal only.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -28,16 +29,21 @@ SCHEMA = "reasoning-store/1"
 """The form of every JSON answer; a change that breaks a reader gets another name."""
 
 
-def print_answer(call: Call, data: Any, write_page: Callable[[Page], None]) -> None:
+def print_answer(call: Call, data: Any, write_page: Callable[[Page], None] | None = None) -> None:
     """Print an answer: ``data`` as JSON, or for people the page that ``write_page`` writes."""
     if call.json:
         sys.stdout.write(_to_json(_answer_object(call, data)) + "\n")
-    else:
+    elif write_page is not None:
         write_page(Page())
 
 
-def print_nothing(page: Page) -> None:
-    """Print no answer for people."""
+def answer_fields(value: object, keys: str) -> dict[str, Any]:
+    """Return attributes of a value by their keys in an answer: ``createdAt`` is ``created_at``."""
+    found = {key: getattr(value, _UPPER.sub(r"_\g<0>", key).lower()) for key in keys.split()}
+    return {key: utc_time(one) if isinstance(one, datetime) else one for key, one in found.items()}
+
+
+_UPPER = re.compile("[A-Z]")
 
 
 def print_items(call: Call, items: Iterable[Any]) -> None:
@@ -61,6 +67,12 @@ def print_note(text: str) -> None:
     """Write a message to standard error."""
     sys.stderr.write(printable(text) + "\n")
     sys.stderr.flush()
+
+
+def note_more(call: Call, mark: str | None) -> None:
+    """Note for a person how the list goes on after a page that is not the last."""
+    if mark is not None and not call.json:
+        print_note(f"there may be more; --after {mark} goes on")
 
 
 def print_warnings(texts: Iterable[str]) -> None:
@@ -192,8 +204,10 @@ class Page:
         right: Collection[str] = (),
         styles: Callable[[Sequence[str]], str] | None = None,
     ) -> None:
-        """Write rows under the names of their columns; a cell is one line."""
+        """Write rows under the names of their columns, nothing without rows; a cell is one line."""
         cells = [[one_line(cell) for cell in row] for row in rows]
+        if not cells:
+            return
         if self._console is None or self._console.width < _NARROWEST_COLUMN * len(columns):
             for line in _align_rows([list(columns), *cells], [name in right for name in columns]):
                 sys.stdout.write(line + "\n")

@@ -128,7 +128,6 @@ def _run_command(call: Call, words: list[str]) -> int:
     from reasoning_store.cli.configuration import read_configuration
     from reasoning_store.conversation.errors import ReasoningStoreError
 
-    call.words = tuple(words)
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 

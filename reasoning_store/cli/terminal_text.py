@@ -29,6 +29,12 @@ def one_line(text: str) -> str:
     return _IN_A_LINE.sub(_written_out, text)
 
 
+def shorten(text: str, most: int) -> str:
+    """Return text as one line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 3]}..."
+
+
 def json_text(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
     """Return JSON without controls, of the same value."""
     return printable_json(json.dumps(value, ensure_ascii=ascii_only, indent=indent))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reasoning_store.cli.output import Page, local_time
-from reasoning_store.cli.terminal_text import one_line
+from reasoning_store.cli.terminal_text import one_line, shorten
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
@@ -111,7 +111,4 @@ def _block_text(block: Block) -> str:
 
 
 def _shorten_thought(text: str, thinking: str) -> str:
-    if thinking != "short":
-        return text
-    line = " ".join(text.split())
-    return line if len(line) <= _SHORT else line[: _SHORT - 3] + "..."
+    return shorten(text, _SHORT) if thinking == "short" else text

@@ -7,7 +7,6 @@ import re
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 
 import reasoning_store as rs
@@ -34,40 +33,26 @@ def told(text: str, behind: str) -> str:
     "line",
     [
         "compact chat-42 --limit 60",
-        "compact run chat-42 --limit 60 --plan",
         "--db 'sqlite:///my chats.db' compact \"it's mine\" --limit 60 --owner 'Ann B' --branch 2",
-        "compact --owner 'Ann B' \"it's mine\" --limit=60 --db='sqlite:///my chats.db' --plan",
-        "compact chat-42 --limit 60 --provider deepseek --model 'v 4' --with 'effort=high'",
-        "compact chat-42 --limit 70 --reserve 10 --threshold 0.5 --no-clear --system --plan",
-        "compact --db 'sqlite:///my chats.db' --plan --limit 60 -- -odd",
+        "compact chat-42 --limit 70 --reserve 10 --threshold 0.5 --no-clear",
     ],
 )
-def test_a_plan_is_done_by_the_line_that_it_tells(here: Here, line: str) -> None:
-    """On the same database, session and branch, for the same model: nothing is left out."""
+def test_a_plan_is_carried_out_with_the_options_that_it_names(here: Here, line: str) -> None:
+    """They are added to the line that printed the plan."""
     with rs.Store("sqlite:///my chats.db") as store:
-        store.session("-odd", create=True).append(list(TWO_TURNS))
         mine = store.for_owner("Ann B").session("it's mine", create=True)
         mine.append(list(TWO_TURNS))
         mine.fork(at=7).append(rs.user("And in Bergen?"))
     planned = here(f"--json {line}").data
-    told_to = told(here(line).err, "to carry it out: ").replace("FILE", "summary.txt")
-    done = here(f"--json {told_to}")
+    found = re.search(r"to carry it out, add: (.*)", here(line).err)
+    assert found is not None
+    more = found[1].replace("FILE", "summary.txt")
+    done = here(f"--json {line} {more}")
 
     assert done.code == Exit.DONE, done.err
     assert done.data["before"] == planned["effective"]
     assert done.data["compaction"]["summary"] == "They spoke of the weather."
     assert done.data["compaction"]["branch"] == (2 if "--branch" in line else 1)
-
-
-def test_a_limit_of_the_environment_need_not_be_given_again(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The next command finds it where this one did, like the database."""
-    monkeypatch.setenv("REASONING_STORE_LIMIT", "60")
-    line = told(here("compact chat-42").err, "to carry it out: ")
-
-    assert line == "compact chat-42 --apply --range 1-4 --summary-file FILE"
-    assert here(line.replace("FILE", "summary.txt")).code == Exit.DONE
 
 
 @pytest.mark.parametrize(
@@ -127,12 +112,8 @@ def test_a_hint_of_the_library_names_the_database_and_no_secret(db: str, said: s
     """It does not know what the program was called with; a password is never said again."""
     call = Call(db=db, db_was_named=True)
     hint = hints.for_command_line(call, "run: reasoning-store upgrade")
-    again = hints.repeat_command(
-        Call(words=("--db", db)), click.Context(click.Command("x")), ["--y"]
-    )
 
     assert hint == f"run: reasoning-store upgrade --db {said}"
-    assert again == f"reasoning-store --db {said} --y"
     assert hints.for_command_line(call, "say --yes") == "say --yes"
 
 

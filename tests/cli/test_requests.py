@@ -211,11 +211,11 @@ def test_a_profile_keeps_its_other_keys(here: Here) -> None:
 
 def test_a_plan_is_shown_applied_and_undone(here: Here) -> None:
     """With the command to do it; nothing is deleted on the way."""
-    planned = here("compact chat-42 --limit 60 --plan")
+    planned = here("compact chat-42 --limit 60")
     plan = here("compact chat-42 --limit 60 --json").data
-    told = re.search(r"to carry it out: reasoning-store (compact .+) FILE\n", planned.err)
-    assert told is not None
-    done = here(f"{told[1]} summary.txt --json")
+    more = re.search(r"to carry it out, add: (.+) FILE\n", planned.err)
+    assert more is not None
+    done = here(f"compact chat-42 --limit 60 {more[1]} summary.txt --json")
     after = here("usage chat-42").out
     undone = here(f"compact undo chat-42 {done.data['compaction']['id']}")
 
@@ -241,7 +241,6 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
     done = here("compact tools --limit 600 --apply --json")
 
     assert "summarize" in otherwise.out
-    assert "--no-clear" in otherwise.err
     assert "clear  1-6" in planned.out
     assert "--apply\n" in planned.err
     assert done.data["cleared"] == {"first": 1, "last": 6}

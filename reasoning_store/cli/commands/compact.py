@@ -10,18 +10,9 @@ import click
 
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import (
-    Where,
-    read_file,
-    takes_branch,
-    takes_request,
-)
-from reasoning_store.cli.output import (
-    Page,
-    print_answer,
-    print_note,
-    utc_time,
-)
+from reasoning_store.cli.options import Where, read_file, takes_branch, takes_request
+from reasoning_store.cli.output import Page, answer_fields, print_answer, print_note
+from reasoning_store.cli.terminal_text import shorten
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.egress.budget import THRESHOLD
@@ -32,6 +23,8 @@ if TYPE_CHECKING:
     from reasoning_store.stored import Compaction
 
 _STRIP = "reasoning.stripFromContext"
+_PLAN = "action reasons effective after limit reserve usable triggerAt exactness"
+_COMPACTION = "id kind branch first last tokens supersedes createdAt summary"
 _RANGE = re.compile(r"(\d+)-(\d+)", re.ASCII)
 
 
@@ -46,8 +39,7 @@ def compact() -> None:
 @compact.command(
     "run",
     examples=("compact chat-42 --limit 60", "compact short --limit 212000"),
-    answers="action reasons steps toSummarize toClear effective after limit reserve usable "
-    "triggerAt exactness",
+    answers=f"{_PLAN} steps toSummarize toClear",
 )
 @takes_branch
 @click.option(
@@ -157,8 +149,6 @@ def _check_range(plan: Plan, covered: str | None) -> None:
 
 
 def _print_plan(call: Call, plan: Plan) -> None:
-    at = plan.to_summarize
-
     def write_page(page: Page) -> None:
         page.line(f"{plan.action}: {', '.join(plan.reasons)}", "bold")
         page.line(f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
@@ -172,35 +162,20 @@ def _print_plan(call: Call, plan: Plan) -> None:
     print_answer(call, _plan_data(plan), write_page)
     if call.json or not plan.steps:
         return
-    more = ["--apply"]
-    if at is not None:
-        more += ["--range", f"{at.first}-{at.last}", "--summary-file", "FILE"]
-    again = hints.repeat_command(call, click.get_current_context(), more, without={"--plan"})
-    print_note(f"to carry it out: {again}")
+    at = plan.to_summarize
+    summary = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
+    print_note(f"to carry it out, add: --apply{summary}")
 
 
 def _plan_data(plan: Plan) -> dict[str, Any]:
     return {
-        "action": plan.action,
-        "reasons": list(plan.reasons),
+        **answer_fields(plan, _PLAN),
         "steps": [
-            {
-                "kind": step.kind,
-                "what": _target_text(step.what),
-                "tokens": step.tokens,
-                "reversible": step.reversible,
-            }
+            {**answer_fields(step, "kind tokens reversible"), "what": _target_text(step.what)}
             for step in plan.steps
         ],
         "toSummarize": _range_data(plan.to_summarize),
         "toClear": _range_data(plan.to_clear),
-        "effective": plan.effective,
-        "after": plan.after,
-        "limit": plan.limit,
-        "reserve": plan.reserve,
-        "usable": plan.usable,
-        "triggerAt": plan.trigger_at,
-        "exactness": plan.exactness,
     }
 
 
@@ -241,7 +216,7 @@ def _print_result(
         {
             "action": plan.action,
             "stripFromContext": strip[0] if strip else None,
-            "compaction": None if made is None else _compaction_data(made),
+            "compaction": None if made is None else answer_fields(made, _COMPACTION),
             "cleared": _range_data(plan.to_clear),
             "before": plan.effective,
             "effective": effective,
@@ -255,7 +230,7 @@ def _print_result(
 @compact.command(
     "list",
     examples=("compact list chat-42",),
-    answers="* id kind branch first last tokens supersedes createdAt summary",
+    answers=f"* {_COMPACTION}",
 )
 @takes_branch
 @click.pass_obj
@@ -265,23 +240,19 @@ def list_(call: Call, where: Where) -> None:
         found = session.compactions()
     print_answer(
         call,
-        [_compaction_data(one) for one in found],
-        lambda page: (
-            page.table(
-                ("id", "messages", "tokens", "summary"),
-                [
-                    (
-                        str(one.id),
-                        f"{one.first}-{one.last}",
-                        str(one.tokens),
-                        "tool results cleared" if one.summary is None else _first_line(one.summary),
-                    )
-                    for one in found
-                ],
-                right=("id", "tokens"),
-            )
-            if found
-            else None
+        [answer_fields(one, _COMPACTION) for one in found],
+        lambda page: page.table(
+            ("id", "messages", "tokens", "summary"),
+            [
+                (
+                    str(one.id),
+                    f"{one.first}-{one.last}",
+                    str(one.tokens),
+                    "tool results cleared" if one.summary is None else shorten(one.summary, 60),
+                )
+                for one in found
+            ],
+            right=("id", "tokens"),
         ),
     )
 
@@ -289,7 +260,7 @@ def list_(call: Call, where: Where) -> None:
 @compact.command(
     "undo",
     examples=("compact undo short 1",),
-    answers="id kind branch first last tokens supersedes createdAt summary",
+    answers=_COMPACTION,
 )
 @takes_branch
 @click.argument("number", type=click.IntRange(1))
@@ -302,33 +273,10 @@ def undo(call: Call, where: Where, number: int) -> None:
         strip = session.settings.resolved()[_STRIP].value
 
     def write_page(page: Page) -> None:
-        page.line(_undone_text(taken))
+        cleared = f"tool results up to {taken.last}"
+        what = cleared if taken.kind == "clearing" else f"messages {taken.first}-{taken.last}"
+        page.line(f"the {what} are sent again")
         if strip != before:
             page.line(f"{_STRIP} is {strip} again")
 
-    print_answer(call, _compaction_data(taken), write_page)
-
-
-def _undone_text(one: Compaction) -> str:
-    if one.kind == "clearing":
-        return f"the tool results up to {one.last} are sent again"
-    return f"the messages {one.first}-{one.last} are sent again"
-
-
-def _compaction_data(one: Compaction) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "kind": one.kind,
-        "branch": one.branch,
-        "first": one.first,
-        "last": one.last,
-        "tokens": one.tokens,
-        "supersedes": list(one.supersedes),
-        "createdAt": utc_time(one.created_at),
-        "summary": one.summary,
-    }
-
-
-def _first_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:57] + "..."
+    print_answer(call, answer_fields(taken, _COMPACTION), write_page)

@@ -10,7 +10,7 @@ import click
 from reasoning_store.cli import hints, options
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import Where, takes_branch, takes_request
-from reasoning_store.cli.output import Page, print_answer, print_warnings
+from reasoning_store.cli.output import Page, answer_fields, print_answer, print_warnings
 from reasoning_store.cli.terminal_text import json_text, printable_json
 from reasoning_store.conversation.errors import InvalidCall
 
@@ -65,27 +65,12 @@ def context(
 
 def _request_data(request: Request) -> dict[str, Any]:
     return {
-        "provider": request.target.provider,
-        "model": request.target.model,
-        "api": request.target.api,
-        "tokens": {
-            "effective": request.tokens.effective,
-            "raw": request.tokens.raw,
-            "fixed": request.tokens.fixed,
-            "exactness": request.tokens.exactness,
-        },
+        **answer_fields(request.target, "provider model api"),
+        "tokens": answer_fields(request.tokens, "effective raw fixed exactness"),
         "verdicts": [
-            {
-                "message": verdict.message,
-                "block": verdict.block,
-                "kept": verdict.kept,
-                "rule": verdict.rule,
-                "tokens": verdict.tokens,
-                "reason": verdict.reason,
-            }
-            for verdict in request.verdicts
+            answer_fields(one, "message block kept rule tokens reason") for one in request.verdicts
         ],
-        "warnings": [{"code": one.code, "text": one.text} for one in request.warnings],
+        "warnings": [answer_fields(one, "code text") for one in request.warnings],
         "settings": {key: asdict(item) for key, item in request.settings.resolved().items()},
         "body": request.body,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +16,9 @@ from reasoning_store.cli.options import (
     split_session,
     words_after_session,
 )
-from reasoning_store.cli.output import local_time, print_answer, print_nothing, utc_time
+from reasoning_store.cli.output import answer_fields, local_time, print_answer
 
-if TYPE_CHECKING:
-    from reasoning_store.sessions.settings import Profile
+_PROFILE = "name settings updatedAt"
 
 
 @click.group("profile", cls=Group)
@@ -31,7 +29,7 @@ def profile() -> None:
     """
 
 
-@profile.command("list", examples=("profile list",), answers="* name settings updatedAt")
+@profile.command("list", examples=("profile list",), answers=f"* {_PROFILE}")
 @OWNER
 @click.pass_obj
 def list_(call: Call, owner: str) -> None:
@@ -40,23 +38,16 @@ def list_(call: Call, owner: str) -> None:
         profiles = store.for_owner(owner).settings.profiles.all()
     print_answer(
         call,
-        [_profile_data(one) for one in profiles],
-        lambda page: (
-            page.table(
-                ("profile", "changed", "settings"),
-                [
-                    (one.name, local_time(one.updated_at), str(len(one.settings)))
-                    for one in profiles
-                ],
-                right=("settings",),
-            )
-            if profiles
-            else None
+        [answer_fields(one, _PROFILE) for one in profiles],
+        lambda page: page.table(
+            ("profile", "changed", "settings"),
+            [(one.name, local_time(one.updated_at), str(len(one.settings))) for one in profiles],
+            right=("settings",),
         ),
     )
 
 
-@profile.command("show", examples=("profile show terse",), answers="name settings updatedAt")
+@profile.command("show", examples=("profile show terse",), answers=_PROFILE)
 @click.argument("name", shell_complete=complete_profile)
 @OWNER
 @click.pass_obj
@@ -66,7 +57,7 @@ def show(call: Call, name: str, owner: str) -> None:
         found = store.for_owner(owner).settings.profiles.get(name)
     print_answer(
         call,
-        _profile_data(found),
+        answer_fields(found, _PROFILE),
         lambda page: page.table(
             ("setting", "value"),
             [(key, json.dumps(value)) for key, value in found.settings.items()],
@@ -93,7 +84,7 @@ def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, ow
         if name is not None:
             mine.settings.profiles.get(name)
         session.settings.use(name)
-    print_answer(call, {"session": session.id, "profile": name}, print_nothing)
+    print_answer(call, {"session": session.id, "profile": name})
 
 
 @profile.command("delete", examples=("profile delete terse",), answers="profile")
@@ -106,8 +97,4 @@ def delete(call: Call, name: str, owner: str) -> None:
         mine = store.for_owner(owner)
         mine.settings.profiles.get(name)  # which tells the name that may be meant
         mine.settings.profiles.drop(name)
-    print_answer(call, {"profile": name}, print_nothing)
-
-
-def _profile_data(found: Profile) -> dict[str, Any]:
-    return {"name": found.name, "settings": found.settings, "updatedAt": utc_time(found.updated_at)}
+    print_answer(call, {"profile": name})

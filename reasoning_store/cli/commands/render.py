@@ -10,7 +10,7 @@ import click
 from reasoning_store.cli import captures
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import read_file, takes_target
-from reasoning_store.cli.output import print_answer, print_note, print_nothing
+from reasoning_store.cli.output import print_answer, print_note
 from reasoning_store.cli.terminal_text import printable
 from reasoning_store.conversation.errors import InvalidCall
 
@@ -44,7 +44,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     texts.append(renderer.close())
     text = "".join(texts)
     if call.json:
-        print_answer(call, {"text": text}, print_nothing)
+        print_answer(call, {"text": text})
     else:
         sys.stdout.write(printable(text if text.endswith("\n") or not text else text + "\n"))
     if not text:

@@ -18,7 +18,7 @@ from reasoning_store.cli.options import (
     split_session,
     words_after_session,
 )
-from reasoning_store.cli.output import print_answer, print_nothing
+from reasoning_store.cli.output import print_answer
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def set_(
             mine.settings.set(key, parsed)
         else:
             mine.settings.profiles.change(profile or "", {key: parsed})
-    print_answer(call, {"key": key, "value": parsed, **_of(session_id, profile)}, print_nothing)
+    print_answer(call, {"key": key, "value": parsed, **_of(session_id, profile)})
 
 
 @click.command(
@@ -119,7 +119,7 @@ def unset(
         else:
             mine.settings.profiles.get(profile or "")
             mine.settings.profiles.change(profile or "", {}, unset={key})
-    print_answer(call, {"key": key, **_of(session_id, profile)}, print_nothing)
+    print_answer(call, {"key": key, **_of(session_id, profile)})
 
 
 @click.command(

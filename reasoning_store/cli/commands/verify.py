@@ -9,7 +9,14 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
+from reasoning_store.cli.output import (
+    Page,
+    answer_fields,
+    plural,
+    print_answer,
+    print_note,
+    print_warnings,
+)
 from reasoning_store.cli.progress import SHARES, Progress
 from reasoning_store.conversation.errors import CorruptRow
 
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     "verify",
     cls=Command,
     examples=("verify",),
-    answers="ok sessions messages problems unerased",
+    answers="ok sessions messages unerased problems",
 )
 @click.pass_obj
 def verify(call: Call) -> None:
@@ -40,11 +47,11 @@ def verify(call: Call) -> None:
     print_answer(
         call,
         {
-            "ok": found.ok,
-            "sessions": found.sessions,
-            "messages": found.messages,
-            "problems": [{name: getattr(one, name) for name in _PROBLEM} for one in found.problems],
-            "unerased": list(found.unerased),
+            **answer_fields(found, "ok sessions messages unerased"),
+            "problems": [
+                answer_fields(one, "code detail owner session branch position")
+                for one in found.problems
+            ],
         },
         lambda page: _print_verified(page, found),
     )
@@ -54,9 +61,6 @@ def verify(call: Call) -> None:
         f"an erasure was interrupted: erased data may still be in {name}; run doctor to finish it"
         for name in found.unerased
     )
-
-
-_PROBLEM = ("code", "detail", "owner", "session", "branch", "position")
 
 
 def _print_verified(page: Page, found: Verified) -> None:

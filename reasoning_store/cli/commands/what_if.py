@@ -9,15 +9,17 @@ import click
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import Where, takes_branch, takes_request
-from reasoning_store.cli.output import print_answer, print_warnings
+from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
+
+_ROW = "includeInContext stripFromContext legal firstChange current"
+_TOKENS = "effective raw"
 
 
 @click.command(
     "what-if",
     cls=Command,
     examples=("what-if chat-42 --provider deepseek",),
-    answers="* includeInContext stripFromContext effective raw difference legal firstChange "
-    "current warnings",
+    answers=f"* {_ROW} {_TOKENS} difference warnings",
 )
 @takes_branch
 @takes_request
@@ -38,21 +40,16 @@ def what_if(call: Call, where: Where, asked: dict[str, Any]) -> None:
         call,
         [
             {
-                "includeInContext": row.include_in_context,
-                "stripFromContext": row.strip_from_context,
-                "effective": row.tokens.effective,
-                "raw": row.tokens.raw,
+                **answer_fields(row, _ROW),
+                **answer_fields(row.tokens, _TOKENS),
                 "difference": row.tokens.effective - current,
-                "legal": row.legal,
-                "firstChange": row.first_change,
-                "current": row.current,
-                "warnings": [{"code": one.code, "text": one.text} for one in row.warnings],
+                "warnings": [answer_fields(one, "code text") for one in row.warnings],
             }
-            for row in matrix.rows
+            for row in rows
         ],
         lambda page: page.table(
             COLUMNS,
-            [cells_of(row) for row in matrix.rows],
+            [cells_of(row) for row in rows],
             styles=lambda row: (
                 "bold" if row[0] else "red" if row[COLUMNS.index("legal")] == "no" else ""
             ),

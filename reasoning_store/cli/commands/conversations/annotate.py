@@ -8,7 +8,7 @@ import click
 
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import FACTS, Where, fact_table, parse_fact, takes_message
-from reasoning_store.cli.output import print_answer
+from reasoning_store.cli.output import answer_fields, print_answer
 
 
 @click.command(
@@ -34,11 +34,6 @@ def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -
         found = session.get(position)
     print_answer(
         call,
-        {
-            "id": found.id,
-            "position": found.position,
-            "branch": found.branch,
-            "annotations": found.annotations,
-        },
+        answer_fields(found, "id position branch annotations"),
         lambda page: fact_table(page, found.annotations),
     )

@@ -10,7 +10,7 @@ import click
 
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.options import Where, read_file, takes_message, takes_session
-from reasoning_store.cli.output import Page, print_answer, utc_time
+from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.blocks import Message, TextBlock
 from reasoning_store.conversation.errors import InvalidCall
@@ -121,14 +121,8 @@ def activate(call: Call, where: Where, branch: int) -> None:
 
 def branch_data(branch: Branch) -> dict[str, Any]:
     """Return a branch for a program."""
-    return {
-        "id": branch.id,
-        "parent": branch.parent,
-        "first": branch.first,
-        "head": branch.head,
-        "createdAt": utc_time(branch.created_at),
-        "current": branch.is_current,
-    }
+    fields = answer_fields(branch, "id parent first head createdAt")
+    return {**fields, "current": branch.is_current}
 
 
 def branch_table(page: Page, found: Sequence[Branch]) -> None:

@@ -18,11 +18,11 @@ from reasoning_store.cli.options import (
     check_whose,
     confirm,
 )
-from reasoning_store.cli.output import local_time, plural, print_answer
+from reasoning_store.cli.output import answer_fields, local_time, plural, print_answer
 from reasoning_store.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.records import Deleted
+    from reasoning_store.ledger.records import Deleted, Erased
 
 ANSWERS = "sessions messages thinkingBlocks profiles"
 
@@ -74,16 +74,18 @@ def print_deleted(call: Call, deleted: Deleted) -> None:
     """Print the numbers of what was deleted."""
     print_answer(
         call,
-        {
-            "sessions": deleted.sessions,
-            "messages": deleted.messages,
-            "thinkingBlocks": deleted.thinking_blocks,
-            "profiles": deleted.profiles,
-        },
-        lambda page: page.line(
-            f"deleted: {plural(deleted.sessions, 'session')},"
-            f" {plural(deleted.messages, 'message')},"
-            f" {plural(deleted.thinking_blocks, 'thinking block')}"
-            + (f", {plural(deleted.profiles, 'settings profile')}" if deleted.profiles else "")
-        ),
+        answer_fields(deleted, ANSWERS),
+        lambda page: page.line(f"deleted: {count_removed(deleted)}"),
     )
+
+
+def count_removed(removed: Deleted | Erased) -> str:
+    """Return the numbers of what was deleted or erased, as words."""
+    counts = [
+        plural(removed.sessions, "session"),
+        plural(removed.messages, "message"),
+        plural(removed.thinking_blocks, "thinking block"),
+    ]
+    if removed.profiles:
+        counts.append(plural(removed.profiles, "settings profile"))
+    return ", ".join(counts)

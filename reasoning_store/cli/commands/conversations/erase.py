@@ -10,6 +10,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.commands.conversations.delete import ANSWERS, count_removed
 from reasoning_store.cli.options import (
     BEFORE,
     EVERYTHING,
@@ -20,20 +21,21 @@ from reasoning_store.cli.options import (
     check_whose,
     confirm,
 )
-from reasoning_store.cli.output import plural, print_answer, print_warnings
+from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.erasure import Only
-    from reasoning_store.ledger.records import Erased
+
+_ANSWERS = f"{ANSWERS} copies"
 
 
 @click.command(
     "erase",
     cls=Command,
     examples=("erase chat-42 --position 3 --yes", "erase chat-42 --only reasoning --yes"),
-    answers="sessions messages thinkingBlocks profiles copies",
+    answers=_ANSWERS,
 )
 @OPTIONAL_SESSION
 @OWNER
@@ -90,26 +92,10 @@ def erase(
             confirm(f"Erase {what}{at}{session_id!r} for good?", yes)
             with Progress("erasing"):
                 erased = session.erase(position, only=only)
-    say_erased(call, erased)
-
-
-def say_erased(call: Call, erased: Erased) -> None:
-    """Print what is erased, and the files that may still hold it."""
     print_answer(
         call,
-        {
-            "sessions": erased.sessions,
-            "messages": erased.messages,
-            "thinkingBlocks": erased.thinking_blocks,
-            "profiles": erased.profiles,
-            "copies": list(erased.copies),
-        },
-        lambda page: page.line(
-            f"erased: {plural(erased.sessions, 'session')},"
-            f" {plural(erased.messages, 'message')},"
-            f" {plural(erased.thinking_blocks, 'thinking block')}"
-            + (f", {plural(erased.profiles, 'settings profile')}" if erased.profiles else "")
-        ),
+        answer_fields(erased, _ANSWERS),
+        lambda page: page.line(f"erased: {count_removed(erased)}"),
     )
     _warn(erased.copies)
 

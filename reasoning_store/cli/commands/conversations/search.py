@@ -9,13 +9,24 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import OWNER
-from reasoning_store.cli.output import Page, local_time, print_answer, print_note, utc_time
+from reasoning_store.cli.output import (
+    Page,
+    answer_fields,
+    local_time,
+    note_more,
+    print_answer,
+    print_note,
+)
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.searching.search import Within
     from reasoning_store.store import Store
+
+
+_HIT = "session title kind branch isCurrent position id role createdAt snippet marks"
+"""The keys of a hit."""
 
 
 @click.command("search", cls=Command, examples=("search weather",), answers="hits next")
@@ -76,30 +87,14 @@ def search(
     print_answer(
         call,
         {
-            "hits": [
-                {
-                    "session": hit.session,
-                    "title": hit.title,
-                    "kind": hit.kind,
-                    "branch": hit.branch,
-                    "isCurrent": hit.is_current,
-                    "position": hit.position,
-                    "id": hit.id,
-                    "role": hit.role,
-                    "createdAt": utc_time(hit.created_at),
-                    "snippet": hit.snippet,
-                    "marks": hit.marks,
-                }
-                for hit in page.items
-            ],
+            "hits": [answer_fields(hit, _HIT) for hit in page.items],
             "next": page.next,
         },
-        write_page if page.items else lambda paper: None,
+        write_page,
     )
     if not page.items and not call.json:
         print_note("nothing was found")
-    if page.next is not None and not call.json:
-        print_note(f"there may be more; --after {page.next} goes on")
+    note_more(call, page.next)
 
 
 def _open_for_search(call: Call) -> Store:

@@ -26,14 +26,15 @@ from reasoning_store.cli.options import (
 )
 from reasoning_store.cli.output import (
     Page,
+    answer_fields,
     local_time,
+    note_more,
     print_answer,
     print_note,
-    print_nothing,
-    utc_time,
 )
 from reasoning_store.cli.terminal_text import one_line
 
+_LISTED = "id title createdAt updatedAt archived preview metadata"
 _PREVIEW = 60
 """The most characters of a preview in a table."""
 
@@ -94,45 +95,30 @@ def list_(
         call,
         {
             "sessions": [
-                {
-                    "id": one.id,
-                    "title": one.title,
-                    "createdAt": utc_time(one.created_at),
-                    "updatedAt": utc_time(one.updated_at),
-                    "archived": one.archived,
-                    "messages": one.message_count,
-                    "preview": one.preview,
-                    "metadata": one.metadata,
-                }
-                for one in page.items
+                {**answer_fields(one, _LISTED), "messages": one.message_count} for one in page.items
             ],
             "next": page.next,
         },
-        lambda paper: (
-            paper.table(
-                ("last message", "session", "title", "messages", "preview"),
-                [
-                    (
-                        local_time(one.updated_at),
-                        one.id,
-                        one.title or "",
-                        str(one.message_count),
-                        one_line((one.preview or "")[:_PREVIEW]),
-                    )
-                    for one in page.items
-                ],
-                right=("messages",),
-            )
-            if page.items
-            else None
+        lambda paper: paper.table(
+            ("last message", "session", "title", "messages", "preview"),
+            [
+                (
+                    local_time(one.updated_at),
+                    one.id,
+                    one.title or "",
+                    str(one.message_count),
+                    one_line((one.preview or "")[:_PREVIEW]),
+                )
+                for one in page.items
+            ],
+            right=("messages",),
         ),
     )
     if not page.items and not call.json:
         print_note(
             f"none here; {hints.command_line(call, 'report', '--by', 'owner')} lists the owners"
         )
-    if page.next is not None and not call.json:
-        print_note(f"there are more than {limit}; --after {page.next} goes on, --limit shows more")
+    note_more(call, page.next)
 
 
 @sessions.command(
@@ -163,15 +149,8 @@ def show(call: Call, where: Where) -> None:
     print_answer(
         call,
         {
-            "id": session.id,
-            "owner": session.owner,
-            "title": session.title,
-            "metadata": session.metadata,
-            "updatedAt": utc_time(session.updated_at),
-            "effective": usage.effective,
-            "raw": usage.raw,
-            "exactness": usage.exactness,
-            "encoding": usage.encoding,
+            **answer_fields(session, "id owner title metadata updatedAt"),
+            **answer_fields(usage, "effective raw exactness encoding"),
             "branches": [branch_data(branch) for branch in branches],
             "settings": {key: asdict(item) for key, item in settings.items()},
         },
@@ -187,7 +166,7 @@ def rename(call: Call, where: Where, title: str) -> None:
     """Set a session's title; an empty one removes it."""
     with where.open(call, writes=True) as session:
         session.rename(title or None)
-    print_answer(call, {"id": session.id, "title": title or None}, print_nothing)
+    print_answer(call, {"id": session.id, "title": title or None})
 
 
 @sessions.command(
@@ -221,7 +200,7 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     """Hide a session from the list; nothing is deleted."""
     with where.open(call, writes=True) as session:
         session.archive(archived=not undo)
-    print_answer(call, {"id": session.id, "archived": not undo}, print_nothing)
+    print_answer(call, {"id": session.id, "archived": not undo})
 
 
 @sessions.command("delete", examples=("sessions delete chat-42 --yes",), answers=ANSWERS)

@@ -8,18 +8,26 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OWNER
-from reasoning_store.cli.output import Page, local_time, print_answer, print_note, utc_time
+from reasoning_store.cli.options import DATES, OWNER
+from reasoning_store.cli.output import (
+    Page,
+    answer_fields,
+    local_time,
+    note_more,
+    print_answer,
+    print_note,
+)
 from reasoning_store.cli.progress import Progress
 
-_DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+_THOUGHT = "session title branch position id createdAt provider model text tokens"
+"""The keys of a thought."""
 
 
 @click.command("thoughts", cls=Command, examples=("thoughts --limit 5",), answers="thoughts next")
 @click.option("--provider", help="Only of this provider.")
 @click.option("--model", metavar="PATTERN", help="Only of this model; a pattern as '*claude*'.")
-@click.option("--since", type=click.DateTime(_DATES), help="From this time on, in local time.")
-@click.option("--until", type=click.DateTime(_DATES), help="Before this time, in local time.")
+@click.option("--since", type=click.DateTime(DATES), help="From this time on, in local time.")
+@click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
 @OWNER
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
 @click.option(
@@ -54,26 +62,11 @@ def thoughts(
     print_answer(
         call,
         {
-            "thoughts": [
-                {
-                    "session": one.session,
-                    "title": one.title,
-                    "branch": one.branch,
-                    "position": one.position,
-                    "id": one.id,
-                    "createdAt": utc_time(one.created_at),
-                    "provider": one.provider,
-                    "model": one.model,
-                    "text": one.text,
-                    "tokens": one.tokens,
-                }
-                for one in page.items
-            ],
+            "thoughts": [answer_fields(one, _THOUGHT) for one in page.items],
             "next": page.next,
         },
         write_page,
     )
     if not page.items and not call.json:
         print_note("nothing was thought that can be read")
-    if page.next is not None and not call.json:
-        print_note(f"there are more than {limit}; --after {page.next} goes on")
+    note_more(call, page.next)
