@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,29 +13,34 @@ from reasoning_store.cli.command import current_call
 from reasoning_store.cli.terminal_text import one_line
 from reasoning_store.conversation.errors import ReasoningStoreError
 
+if TYPE_CHECKING:
+    from reasoning_store.owner import Owner
+
 
 def complete_session(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer a shell the sessions that complete a word."""
-    try:
-        with store_access.open_to_read(current_call(context)) as store:
-            mine = store.for_owner(context.params.get("owner") or "")
-            return _matching_words(store_access.session_names(mine), incomplete)
-    except ReasoningStoreError:
-        return []  # a shell has no place for what went wrong
+    return _complete_stored(context, incomplete, store_access.session_names)
 
 
 def complete_profile(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer a shell the profiles that complete a word."""
+    return _complete_stored(
+        context, incomplete, lambda owner: [one.name for one in owner.settings.profiles.all()]
+    )
+
+
+def _complete_stored(
+    context: click.Context, incomplete: str, read_names: Callable[[Owner], Iterable[str]]
+) -> list[CompletionItem]:
+    """Offer names that an owner's sessions or profiles have."""
     try:
         with store_access.open_to_read(current_call(context)) as store:
-            mine = store.for_owner(context.params.get("owner") or "")
-            return _matching_words((one.name for one in mine.settings.profiles.all()), incomplete)
+            owner = store.for_owner(context.params.get("owner") or "")
+            return _matching_words(read_names(owner), incomplete)
     except ReasoningStoreError:
-        return []  # a shell has no place for what went wrong
+        return []  # a shell has no place for an error
 
 
 def complete_provider(

@@ -9,56 +9,33 @@ import functools
 import json
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from reasoning_store.cli import store_access
-from reasoning_store.cli.command import Call, current_call
+from reasoning_store.cli.command import current_call
 from reasoning_store.cli.completion import (
     complete_change,
-    complete_key,
-    complete_profile,
     complete_provider,
     complete_session,
-    complete_value,
     full_key,
 )
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import Page, print_note, print_warnings
+from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
-    from reasoning_store.sessions.session import Session
+    pass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The session that the command line names."""
-
-    session: str
-    owner: str
-    branch: int | None = None
-
-    def open(self, call: Call, *, writes: bool = False) -> AbstractContextManager[Session]:
-        return store_access.open_session(call, self.owner, self.session, self.branch, writes=writes)
-
-    def open_place(
-        self, call: Call, *, writes: bool = False
-    ) -> AbstractContextManager[tuple[Session, int | None]]:
-        """Open the session, and the position of SESSION:POSITION."""
-        return store_access.open_place(call, self.owner, self.session, self.branch, writes=writes)
 
 
 def remember_owner(
@@ -79,15 +56,6 @@ SESSION = click.argument("session_id", metavar="SESSION", shell_complete=complet
 OPTIONAL_SESSION = click.argument(
     "session_id", metavar="[SESSION]", required=False, shell_complete=complete_session
 )
-SESSION_OPTION = click.option(
-    "--session",
-    "session_id",
-    metavar="ID",
-    shell_complete=complete_session,
-    help="The session, if it is not the first word.",
-)
-
-
 BRANCH = click.option(
     "--branch", type=click.IntRange(1), help="A branch other than the current one."
 )
@@ -111,59 +79,6 @@ def check_whose(session_id: str | None, *, everything: bool, before: datetime | 
         raise InvalidCall(
             "a session, --everything and --before exclude each other", hint="pass one of them"
         )
-
-
-def words_after_session(takes: str) -> Callable[[Function], Function]:
-    """Give a command ``words``: SESSION, unless an option names it, and the words of ``takes``."""
-
-    def complete(
-        context: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Offer a shell the words for this position."""
-        named = any(map(context.params.get, ("session_id", "profile")))
-        places = [*([] if named else ["SESSION"]), *takes.replace("[", "").replace("]", "").split()]
-        before: Sequence[str] = context.params.get("words") or ()
-        match places[len(before) : len(before) + 1]:
-            case ["SESSION"]:
-                return complete_session(context, parameter, incomplete)
-            case ["KEY"]:
-                return complete_key(incomplete)
-            case ["VALUE"]:
-                return complete_value(before[-1], incomplete)
-            case ["NAME"]:
-                return complete_profile(context, parameter, incomplete)
-        return []
-
-    return click.argument("words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=complete)
-
-
-def split_session(
-    words: Sequence[str],
-    takes: str,
-    *,
-    session: str | None,
-    profile: str | None = None,
-    default: bool = False,
-) -> tuple[str | None, Sequence[str]]:
-    """Return the session and the words after it.
-
-    SESSION is the first word, unless --session, --profile or --default is given. ``takes`` names
-    the words after it; those in brackets may be left out.
-    """
-    places = {"--session": session is not None, "--profile": profile is not None}
-    given = [name for name, is_given in {**places, "--default": default}.items() if is_given]
-    if len(given) > 1:
-        raise InvalidCall(f"{' and '.join(given)} exclude each other", hint="leave one of them out")
-    said = given[0] if given else None
-    names = takes.split() if said else ["SESSION", *takes.split()]
-    least = sum(not name.startswith("[") for name in names)
-    if not least <= len(words) <= len(names):
-        raise click.UsageError(
-            f"{f'with {said}, ' if said else ''}{' '.join(names)} is wanted,"
-            f" not {shlex.join(words) or 'nothing'}",
-            click.get_current_context(),
-        )
-    return (session, words) if said else (words[0], words[1:])
 
 
 def takes_session(command: Function) -> Function:

@@ -10,6 +10,7 @@ import difflib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,7 @@ from reasoning_store.cli.command import Call
 from reasoning_store.cli.folders import data_folder
 from reasoning_store.cli.output import print_note
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    NotFound,
-    SchemaError,
-)
+from reasoning_store.conversation.errors import InvalidCall, NotFound, SchemaError
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
@@ -129,35 +126,40 @@ def open_to_read(call: Call) -> Store:
         return open_existing(call)
 
 
-@contextmanager
-def open_session(
-    call: Call, owner: str, name: str, branch: int | None = None, *, writes: bool = False
-) -> Iterator[Session]:
-    """Open a session on its current branch, or on another one, to work on it silently."""
-    with open_existing(call) if writes else open_to_read(call) as store, Progress("reading"):
-        session = find_session(call, store.for_owner(owner), name)
-        yield session if branch is None else session.branch(branch)
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The session that a command line names."""
 
+    session: str
+    owner: str
+    branch: int | None = None
 
-@contextmanager
-def open_place(
-    call: Call, owner: str, name: str, branch: int | None = None, *, writes: bool = False
-) -> Iterator[tuple[Session, int | None]]:
-    """Open a session, and the position that SESSION:POSITION names."""
-    with open_existing(call) if writes else open_to_read(call) as store, Progress("reading"):
-        session, position = find_place(call, store.for_owner(owner), name)
-        yield session if branch is None else session.branch(branch), position
+    @contextmanager
+    def open(self, call: Call, *, writes: bool = False) -> Iterator[Session]:
+        """Open the session on its current branch, or on the one that is named."""
+        with self._open_owner(call, writes=writes) as owner:
+            yield self._on_branch(find_session(call, owner, self.session))
 
+    @contextmanager
+    def open_place(self, call: Call, *, writes: bool) -> Iterator[tuple[Session, int | None]]:
+        """Open the session, and the position where it is SESSION:POSITION."""
+        with self._open_owner(call, writes=writes) as owner:
+            try:
+                session, position = find_session(call, owner, self.session), None
+            except NotFound:
+                place = _PLACE.fullmatch(self.session)
+                if place is None:
+                    raise
+                session, position = find_session(call, owner, place[1]), int(place[2])
+            yield self._on_branch(session), position
 
-def find_place(call: Call, owner: Owner, name: str) -> tuple[Session, int | None]:
-    """Return the session and the position that SESSION:POSITION names."""
-    try:
-        return find_session(call, owner, name), None
-    except NotFound:
-        place = _PLACE.fullmatch(name)
-        if place is None:
-            raise
-    return find_session(call, owner, place[1]), int(place[2])
+    @contextmanager
+    def _open_owner(self, call: Call, *, writes: bool) -> Iterator[Owner]:
+        with open_existing(call) if writes else open_to_read(call) as store, Progress("reading"):
+            yield store.for_owner(self.owner)
+
+    def _on_branch(self, session: Session) -> Session:
+        return session if self.branch is None else session.branch(self.branch)
 
 
 def find_session(call: Call, owner: Owner, name: str, *, whole: bool = False) -> Session:

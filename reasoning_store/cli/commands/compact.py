@@ -10,8 +10,9 @@ import click
 
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import Where, read_file, takes_branch, takes_request
+from reasoning_store.cli.options import read_file, takes_branch, takes_request
 from reasoning_store.cli.output import Page, answer_fields, print_answer, print_note
+from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import shorten
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import Conflict, InvalidCall

@@ -9,8 +9,9 @@ import click
 
 from reasoning_store.cli import hints, options
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import Where, takes_branch, takes_request
+from reasoning_store.cli.options import takes_branch, takes_request
 from reasoning_store.cli.output import Page, answer_fields, print_answer, print_warnings
+from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import json_text, printable_json
 from reasoning_store.conversation.errors import InvalidCall
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.completion import complete_profile
-from reasoning_store.cli.options import (
-    OWNER,
-    SESSION_OPTION,
-    split_session,
-    words_after_session,
-)
+from reasoning_store.cli.options import OWNER, SESSION
 from reasoning_store.cli.output import answer_fields, local_time, print_answer
 
 _PROFILE = "name settings updatedAt"
@@ -66,16 +60,13 @@ def show(call: Call, name: str, owner: str) -> None:
 
 
 @profile.command("use", examples=("profile use chat-42 terse",), answers="session profile")
-@words_after_session("[NAME]")
-@SESSION_OPTION
+@SESSION
+@click.argument("name", required=False, shell_complete=complete_profile)
 @click.option("--none", is_flag=True, help="Let the session use no profile.")
 @OWNER
 @click.pass_obj
-def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, owner: str) -> None:
+def use(call: Call, session_id: str, name: str | None, none: bool, owner: str) -> None:
     """Let a session use the profile NAME for the settings that it does not set itself."""
-    session_id, behind = split_session(words, "[NAME]", session=session_id)
-    assert session_id is not None
-    name = behind[0] if behind else None
     if (name is None) != none:
         raise click.UsageError("pass SESSION NAME, or SESSION --none")
     with store_access.open_existing(call) as store:
@@ -95,6 +86,6 @@ def delete(call: Call, name: str, owner: str) -> None:
     """Delete a profile; sessions that use it lose its settings."""
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
-        mine.settings.profiles.get(name)  # which tells the name that may be meant
+        mine.settings.profiles.get(name)  # its error has the names that may be meant
         mine.settings.profiles.drop(name)
     print_answer(call, {"profile": name})

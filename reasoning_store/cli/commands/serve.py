@@ -156,7 +156,7 @@ def ui(call: Call, /, session_id: str | None, check: bool, no_browser: bool, **g
     from reasoning_store.server import inspector
 
     if session_id is not None:
-        with store_access.open_session(call, options.owner, session_id) as session:
+        with store_access.Where(session_id, options.owner).open(call) as session:
             session_id = session.id
     path = inspector.page_path(session_id)
     _serve(call, options, check=check, path=path, opens=not no_browser)

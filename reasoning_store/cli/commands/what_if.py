@@ -8,8 +8,9 @@ import click
 
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import Where, takes_branch, takes_request
+from reasoning_store.cli.options import takes_branch, takes_request
 from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
+from reasoning_store.cli.store_access import Where
 
 _ROW = "includeInContext stripFromContext legal firstChange current"
 _TOKENS = "effective raw"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import click
 
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import FACTS, Where, fact_table, parse_fact, takes_message
+from reasoning_store.cli.options import FACTS, fact_table, parse_fact, takes_message
 from reasoning_store.cli.output import answer_fields, print_answer
+from reasoning_store.cli.store_access import Where
 
 
 @click.command(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import Where, read_file, takes_message, takes_session
+from reasoning_store.cli.options import read_file, takes_message, takes_session
 from reasoning_store.cli.output import Page, answer_fields, print_answer
+from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.blocks import Message, TextBlock
 from reasoning_store.conversation.errors import InvalidCall

@@ -18,7 +18,6 @@ from reasoning_store.cli.options import (
     FACTS,
     OWNER,
     YES,
-    Where,
     fact_table,
     parse_fact,
     takes_branch,
@@ -32,6 +31,7 @@ from reasoning_store.cli.output import (
     print_answer,
     print_note,
 )
+from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import one_line
 
 _LISTED = "id title createdAt updatedAt archived preview metadata"

@@ -11,7 +11,7 @@ import click
 
 from reasoning_store.cli import transcript
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import Where, takes_branch
+from reasoning_store.cli.options import takes_branch
 from reasoning_store.cli.output import (
     Page,
     print_answer,
@@ -21,6 +21,7 @@ from reasoning_store.cli.output import (
     utc_time,
 )
 from reasoning_store.cli.output_files import check_output, complete_file
+from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import printable
 from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import message_to_json
