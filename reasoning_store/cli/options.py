@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -31,9 +31,6 @@ from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
-
-if TYPE_CHECKING:
-    pass
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,10 +57,12 @@ BRANCH = click.option(
     "--branch", type=click.IntRange(1), help="A branch other than the current one."
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
-DATES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S")
+DATE = click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"))
+SINCE = click.option("--since", type=DATE, help="From this time on, in local time.")
+UNTIL = click.option("--until", type=DATE, help="Before this time, in local time.")
 BEFORE = click.option(
     "--before",
-    type=click.DateTime(DATES),
+    type=DATE,
     help="Only sessions whose last message is older, in local time.",
 )
 EVERYTHING = click.option(
@@ -81,32 +80,40 @@ def check_whose(session_id: str | None, *, everything: bool, before: datetime | 
         )
 
 
-def takes_session(command: Function) -> Function:
-    """Give a command ``where``: SESSION, --owner."""
-    return _combine_options(
-        command, "where", _session_place, (OWNER, SESSION), ("session_id", "owner")
+Decorator: TypeAlias = Callable[[Function], Function]
+
+
+def _gives(
+    name: str, make: Callable[..., Any], takes: Sequence[str], *options: Decorator[Any]
+) -> Decorator[Any]:
+    """Return a decorator that adds options and gives a command ``name``, made of their values."""
+
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def folded(*arguments: Any, **values: Any) -> Any:
+            made = make(**{key: values.pop(key) for key in takes})
+            return command(*arguments, **values, **{name: made})
+
+        for option in reversed(options):
+            folded = option(folded)
+        return folded  # type: ignore[return-value]
+
+    return decorate
+
+
+takes_session = _gives("where", Where, ("session_id", "owner"), SESSION, OWNER)
+"""Gives a command ``where``: SESSION, --owner."""
+takes_branch = _gives("where", Where, ("session_id", "owner", "branch"), SESSION, OWNER, BRANCH)
+"""Gives a command ``where``: SESSION, --owner, --branch."""
+
+
+def takes_page(size: int) -> Decorator[Any]:
+    """Return a decorator that gives a command ``limit`` and ``after``."""
+    limit = click.option("--limit", default=size, show_default=True, type=click.IntRange(1, 1000))
+    after = click.option(
+        "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
     )
-
-
-def takes_branch(command: Function) -> Function:
-    """Give a command ``where``: SESSION, --owner, --branch."""
-    return _combine_options(
-        command, "where", _session_place, (BRANCH, OWNER, SESSION), _WHERE_NAMES
-    )
-
-
-_WHERE_NAMES = ("session_id", "owner", "branch")
-
-
-def _session_place(session_id: str, owner: str, branch: int | None = None) -> Where:
-    return Where(session_id, owner, branch)
-
-
-def takes_message(command: Function) -> Function:
-    """Give a command ``place``: SESSION:POSITION, --owner, --branch."""
-    return _combine_options(
-        command, "place", _message_place, (BRANCH, OWNER, _MESSAGE), _MESSAGE_NAMES
-    )
+    return lambda command: limit(after(command))
 
 
 def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where, int | str]:
@@ -120,12 +127,10 @@ def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where,
 
 
 _MESSAGE = click.argument("message", metavar="SESSION:POSITION", shell_complete=complete_session)
-_MESSAGE_NAMES = ("message", "owner", "branch")
-
-
-def takes_target(command: Function) -> Function:
-    """Give a command ``target``: the provider, model, api and base URL."""
-    return _combine_options(command, "target", _target_options, _TARGET, _TARGET_NAMES)
+takes_message = _gives(
+    "place", _message_place, ("message", "owner", "branch"), _MESSAGE, OWNER, BRANCH
+)
+"""Gives a command ``place``: SESSION:POSITION, --owner, --branch."""
 
 
 def _target_options(**target: str | None) -> dict[str, str | None]:
@@ -137,13 +142,6 @@ def _target_options(**target: str | None) -> dict[str, str | None]:
         unknown = unknown_provider(find_target(**target))
         print_warnings([] if unknown is None else [unknown.text])
     return target
-
-
-def takes_request(command: Function) -> Function:
-    """Give a command ``asked``: the keywords of a session's request."""
-    return _combine_options(
-        command, "asked", _request_options, (*_TARGET, *_REQUEST), (*_TARGET_NAMES, *_WITH)
-    )
 
 
 if TYPE_CHECKING:
@@ -194,7 +192,10 @@ def _api_choice() -> click.Choice[str]:
 
 
 _TARGET = (
-    click.option("--base-url", metavar="URL", help="The address of the provider's API."),
+    click.option(
+        "--provider", shell_complete=complete_provider, help="The provider, e.g. deepseek."
+    ),
+    click.option("--model", help="The model."),
     click.option(
         "--as",
         "--api",
@@ -203,25 +204,11 @@ _TARGET = (
         metavar="PROTOCOL",
         help="The protocol, e.g. anthropic.messages.",
     ),
-    click.option("--model", help="The model."),
-    click.option(
-        "--provider", shell_complete=complete_provider, help="The provider, e.g. deepseek."
-    ),
+    click.option("--base-url", metavar="URL", help="The address of the provider's API."),
 )
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
-_REQUEST = (
-    click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools, a JSON list."),
-    click.option("--system", metavar="TEXT", help="A system prompt, for this request only."),
-    click.option(
-        "--with",
-        "changes",
-        multiple=True,
-        metavar="KEY=VALUE",
-        shell_complete=complete_change,
-        help="A setting for this request only; may be repeated.",
-    ),
-)
-_WITH = ("changes", "system", "tools")
+takes_target = _gives("target", _target_options, _TARGET_NAMES, *_TARGET)
+"""Gives a command ``target``: the provider, model, api and base URL."""
 
 
 def _request_options(
@@ -233,6 +220,25 @@ def _request_options(
         "system": system,
         "tools": None if tools is None else _read_tools(tools),
     }
+
+
+takes_request = _gives(
+    "asked",
+    _request_options,
+    (*_TARGET_NAMES, "changes", "system", "tools"),
+    click.option(
+        "--with",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        shell_complete=complete_change,
+        help="A setting for this request only; may be repeated.",
+    ),
+    click.option("--system", metavar="TEXT", help="A system prompt, for this request only."),
+    click.option("--tools", type=click.File("rb"), metavar="FILE", help="Tools, a JSON list."),
+    *_TARGET,
+)
+"""Gives a command ``asked``: the keywords of a session's request."""
 
 
 def parse_settings(changes: Sequence[str]) -> dict[str, Any]:
@@ -298,25 +304,6 @@ def _read_tools(file: IO[bytes]) -> list[dict[str, Any]]:
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         raise InvalidCall(f"{file.name} is not a list of tools")
     return tools
-
-
-def _combine_options(
-    command: Function,
-    name: str,
-    make: Callable[..., Any],
-    options: Sequence[Callable[[Any], Any]],
-    takes: Sequence[str],
-) -> Function:
-    """Make one argument, ``name``, of the values of several options, ``takes``."""
-
-    @functools.wraps(command)
-    def folded(*arguments: Any, **values: Any) -> Any:
-        made = make(**{key: values.pop(key) for key in takes})
-        return command(*arguments, **values, **{name: made})
-
-    for option in options:
-        folded = option(folded)
-    return folded  # type: ignore[return-value]
 
 
 def confirm(question: str, yes: bool) -> None:

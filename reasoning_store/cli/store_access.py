@@ -130,7 +130,7 @@ def open_to_read(call: Call) -> Store:
 class Where:
     """The session that a command line names."""
 
-    session: str
+    session_id: str
     owner: str
     branch: int | None = None
 
@@ -138,16 +138,16 @@ class Where:
     def open(self, call: Call, *, writes: bool = False) -> Iterator[Session]:
         """Open the session on its current branch, or on the one that is named."""
         with self._open_owner(call, writes=writes) as owner:
-            yield self._on_branch(find_session(call, owner, self.session))
+            yield self._on_branch(find_session(call, owner, self.session_id))
 
     @contextmanager
     def open_place(self, call: Call, *, writes: bool) -> Iterator[tuple[Session, int | None]]:
         """Open the session, and the position where it is SESSION:POSITION."""
         with self._open_owner(call, writes=writes) as owner:
             try:
-                session, position = find_session(call, owner, self.session), None
+                session, position = find_session(call, owner, self.session_id), None
             except NotFound:
-                place = _PLACE.fullmatch(self.session)
+                place = _PLACE.fullmatch(self.session_id)
                 if place is None:
                     raise
                 session, position = find_session(call, owner, place[1]), int(place[2])

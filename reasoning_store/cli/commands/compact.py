@@ -192,10 +192,10 @@ def _undo_words(where: Where, made: Compaction | None, was: Resolved) -> list[st
     """Return the words of the command that undoes what was done; ``was`` is the setting's."""
     if made is not None:
         branch = [] if where.branch is None else ["--branch", str(where.branch)]
-        return ["compact", "undo", where.session, str(made.id), *branch]
+        return ["compact", "undo", where.session_id, str(made.id), *branch]
     if was.layer == "session":
-        return ["set", where.session, _STRIP, was.value]
-    return ["unset", where.session, _STRIP]
+        return ["set", where.session_id, _STRIP, was.value]
+    return ["unset", where.session_id, _STRIP]
 
 
 def _print_result(

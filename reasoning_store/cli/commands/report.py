@@ -10,7 +10,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import DATES
+from reasoning_store.cli.options import SINCE, UNTIL
 from reasoning_store.cli.output import Page, print_answer
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation import codec
@@ -51,8 +51,8 @@ _TOTAL = "total"
     show_default=True,
     help="May be repeated, to group by several.",
 )
-@click.option("--since", type=click.DateTime(DATES), help="From this time on, in local time.")
-@click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
+@SINCE
+@UNTIL
 @click.option(
     "--sort",
     type=click.Choice([*_BY, _TOTAL, *(name.replace("_", "-") for name in _NUMBERS)]),

@@ -8,7 +8,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OWNER
+from reasoning_store.cli.options import OWNER, takes_page
 from reasoning_store.cli.output import (
     Page,
     answer_fields,
@@ -40,10 +40,7 @@ _HIT = "session title kind branch isCurrent position id role createdAt snippet m
 )
 @click.option("--all-branches", is_flag=True, help="Search all branches, not only the current one.")
 @OWNER
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-@click.option(
-    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
-)
+@takes_page(20)
 @click.pass_obj
 def search(
     call: Call,

@@ -14,13 +14,14 @@ from reasoning_store.cli.commands.conversations.branches import branch_data, bra
 from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_session
 from reasoning_store.cli.options import (
     BEFORE,
-    DATES,
+    DATE,
     FACTS,
     OWNER,
     YES,
     fact_table,
     parse_fact,
     takes_branch,
+    takes_page,
     takes_session,
 )
 from reasoning_store.cli.output import (
@@ -58,14 +59,9 @@ def sessions() -> None:
     multiple=True,
     help="Only sessions with this in their metadata; may be repeated. A value may be JSON.",
 )
-@click.option(
-    "--since", type=click.DateTime(DATES), help="Last message from this time on, in local time."
-)
+@click.option("--since", type=DATE, help="Last message from this time on, in local time.")
 @BEFORE
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 1000))
-@click.option(
-    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
-)
+@takes_page(50)
 @click.pass_obj
 def list_(
     call: Call,
@@ -209,4 +205,4 @@ def archive(call: Call, where: Where, undo: bool) -> None:
 @click.pass_obj
 def delete(call: Call, where: Where, yes: bool) -> None:
     """Delete a session at once; `erase` also makes sure that its bytes are gone."""
-    delete_session(call, where.owner, where.session, yes=yes)
+    delete_session(call, where.owner, where.session_id, yes=yes)

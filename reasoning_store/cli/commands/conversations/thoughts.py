@@ -8,7 +8,7 @@ import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import DATES, OWNER
+from reasoning_store.cli.options import OWNER, SINCE, UNTIL, takes_page
 from reasoning_store.cli.output import (
     Page,
     answer_fields,
@@ -26,13 +26,10 @@ _THOUGHT = "session title branch position id createdAt provider model text token
 @click.command("thoughts", cls=Command, examples=("thoughts --limit 5",), answers="thoughts next")
 @click.option("--provider", help="Only of this provider.")
 @click.option("--model", metavar="PATTERN", help="Only of this model; a pattern as '*claude*'.")
-@click.option("--since", type=click.DateTime(DATES), help="From this time on, in local time.")
-@click.option("--until", type=click.DateTime(DATES), help="Before this time, in local time.")
+@SINCE
+@UNTIL
 @OWNER
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-@click.option(
-    "--after", metavar="MARK", help="Continue after the mark that an earlier page printed."
-)
+@takes_page(20)
 @click.pass_obj
 def thoughts(
     call: Call,
