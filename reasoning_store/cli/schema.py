@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Connection
-
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import (
-    opening,
-    schema_version,
-    topology,
-)
-from reasoning_store.ledger.database.topology import Cluster, ServerSettings
+from reasoning_store.ledger.database import opening, schema_version
 
 BASE = "base"
 """The revision before the first."""
@@ -20,34 +14,8 @@ BASE = "base"
 
 def read_revision(url: str) -> str:
     """Return the revision of a database, as it is."""
-    database = opening.open_any_version(url)
-    try:
+    with closing(opening.open_any_version(url)) as database:
         return database.read(schema_version.current_revision) or BASE
-    finally:
-        database.close()
-
-
-def read_topology(url: str, *, tables: bool) -> tuple[ServerSettings, Cluster | None]:
-    """Return what a server has for a store and, with ``tables``, where Citus keeps them."""
-
-    def ask(connection: Connection) -> tuple[ServerSettings, Cluster | None]:
-        settings = topology.read_settings(connection)
-        return settings, topology.read_cluster(connection) if tables else None
-
-    database = opening.open_any_version(url)
-    try:
-        return database.read(ask)
-    finally:
-        database.close()
-
-
-def read_nodes_away(url: str) -> tuple[str, ...]:
-    """Return the nodes of a cluster that do not answer."""
-    database = opening.open_any_version(url)
-    try:
-        return database.read(topology.nodes_away, single=True)
-    finally:
-        database.close()
 
 
 def check_revision(target: str) -> None:
@@ -61,20 +29,15 @@ def check_revision(target: str) -> None:
 
 def downgrade(url: str, target: str) -> Path | None:
     """Take a schema back to a revision; return the copy that was kept of a file."""
-    check_revision(target)
+    if read_revision(url) == target:
+        return None
     made = opening.parse_url(url)
     path = opening.file_of(made)
     copy = None
-    database = opening.open_any_version(url)
-    try:
-        now = database.read(schema_version.current_revision)
-        if now == target or (now is None and target == BASE):
-            return None
-        if path is not None:
-            copy = path.with_name(f"{path.name}.before-{target}")
+    if path is not None:
+        copy = path.with_name(f"{path.name}.before-{target}")
+        with closing(opening.open_any_version(url)) as database:
             database.copy_to(copy, replace=True)
-    finally:
-        database.close()
     opening.run_schema_command(
         made, lambda connection: schema_version.downgrade(connection, target)
     )

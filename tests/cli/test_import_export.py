@@ -15,9 +15,10 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli import captures
-from reasoning_store.cli.commands import import_
+from reasoning_store.cli.commands.import_ import FORMATS
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
+from reasoning_store.results import Owner
 from reasoning_store.testing import stream
 from reasoning_store.wire.contracts import apis
 from tests.cli.conftest import Here
@@ -119,7 +120,7 @@ def test_a_dry_run_that_cannot_look_at_what_is_here_says_so(
     def unreadable(*_: object) -> None:
         raise rs.InvalidCall("what is here cannot be taken along")
 
-    monkeypatch.setattr(import_, "_copy_session", unreadable)
+    monkeypatch.setattr(Owner, "export_lines", unreadable)
     dry = here("import all.jsonl --dry-run --json")
 
     assert dry.code == Exit.USAGE
@@ -238,7 +239,7 @@ def test_many_warnings_of_a_folder_are_one_of_each_kind(here: Here) -> None:
 
 def test_the_formats_of_the_command_are_those_that_can_be_read() -> None:
     """It names them without importing a reader."""
-    assert tuple(sorted([*formats.READERS, "lines"])) == import_.FORMATS
+    assert tuple(sorted([*formats.READERS, "lines"])) == FORMATS
 
 
 def test_a_history_is_cleaned_counted_and_taken_in_once(here: Here) -> None:

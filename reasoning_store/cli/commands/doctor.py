@@ -11,7 +11,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -206,10 +206,12 @@ def _host_names(address: URL) -> str:
 
 def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     """Show the settings of the server for this role, its standbys, and where its tables are."""
-    from reasoning_store.cli import schema
+    from reasoning_store.ledger.database import opening, topology
 
-    address = store_access.database_url(call)
-    settings, cluster = schema.read_topology(address, tables=is_newest)
+    with closing(opening.open_any_version(store_access.database_url(call))) as database:
+        settings = database.read(topology.read_settings)
+        cluster = database.read(topology.read_cluster) if is_newest else None
+        away = () if cluster is None else database.read(topology.nodes_away, single=True)
     if settings.synchronous_commit == "off":
         yield Finding(
             "durability",
@@ -230,7 +232,6 @@ def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     if cluster is None:
         yield Finding("tables", "ok", "on one server: this database has no Citus")
     else:
-        away = schema.read_nodes_away(address)
         yield from _check_cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
 
 

@@ -6,11 +6,11 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -33,13 +33,11 @@ from reasoning_store.ledger.database import files
 if TYPE_CHECKING:
     from reasoning_store.importers.into_store import ImportedConversation, ImportedHistory
     from reasoning_store.importers.values import Report
-    from reasoning_store.ledger.transfer.lines import SessionLine
     from reasoning_store.ledger.transfer.transfer import OnConflict
     from reasoning_store.owner import Owner
     from reasoning_store.store import Store
 
 T = TypeVar("T")
-_Given: TypeAlias = Callable[[Iterable[bytes]], Iterable[bytes]]
 
 FORMATS = (
     "ai-sdk",
@@ -130,7 +128,7 @@ def import_(
         found.options = options
         _import_histories(call, found, owner, on_conflict, dry_run)
         return
-    with _seekable_file(source, format_) as path:
+    with _seekable_file(source) as path:
         kind = format_ or _detect_format(path)
         if kind == LINES:
             _import_lines(call, path, owner, on_conflict, dry_run)
@@ -149,16 +147,13 @@ def _detect_format(path: str) -> str:
 
 
 @contextmanager
-def _seekable_file(source: str, format_: str | None) -> Iterator[str]:
-    """Yield a file that can be read twice: a pipe is written to a temporary file first.
-
-    A source that is named as lines of an export is read once, and may be a pipe.
-    """
+def _seekable_file(source: str) -> Iterator[str]:
+    """Yield a file that can be read twice: a pipe is written to a temporary file first."""
     if source != "-":
         files.check_to_read(source, f"{source} cannot be read")
-    if source != "-" and (format_ == LINES or os.path.isfile(source)):
-        yield source
-        return
+        if os.path.isfile(source):
+            yield source
+            return
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
         nullcontext(sys.stdin.buffer) if source == "-" else files.opened(source) as pipe,
@@ -181,12 +176,12 @@ def _import_lines(
 ) -> None:
     with (
         store_access.open_or_create(call, unless=dry_run) as store,
-        _dry_run_store(store, owner) if dry_run else nullcontext((store, iter)) as (into, given),
+        _dry_run_store(store, path, owner) if dry_run else nullcontext(store) as into,
         Progress("importing", os.path.getsize(path)) as progress,
         files.opened(path) as lines,
     ):
         of: Owner = into if owner is None else into.for_owner(owner)
-        done = of.import_lines(given(_count_bytes(lines, progress)), on_conflict=on_conflict)
+        done = of.import_lines(_count_bytes(lines, progress), on_conflict=on_conflict)
 
     def write_page(page: Page) -> None:
         came = "would be imported" if dry_run else "imported"
@@ -219,11 +214,10 @@ def _count_bytes(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
 
 
 @contextmanager
-def _dry_run_store(here: Store, owner: str | None) -> Iterator[tuple[Store, _Given]]:
-    """Open a store that is thrown away, and lead lines there so that they find what is here.
+def _dry_run_store(here: Store, path: str, owner: str | None) -> Iterator[Store]:
+    """Open a store that is thrown away, with the sessions that the lines name and ``here`` has.
 
-    A session of ``here`` is copied when its line comes by: so the lines come in, are known
-    or are refused as they would be.
+    So the lines come in, are known or are refused as they would be.
     """
     from reasoning_store.store import Store
 
@@ -231,36 +225,24 @@ def _dry_run_store(here: Store, owner: str | None) -> Iterator[tuple[Store, _Giv
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
         Store(f"sqlite:///{Path(folder) / 'dry-run.db'}") as store,
     ):
-        copied: set[tuple[str, str]] = set()
-
-        def given(texts: Iterable[bytes]) -> Iterator[bytes]:
-            for text in texts:
-                line = _session_line(text)
-                if line is not None:
-                    of = line.owner if owner is None else owner
-                    if (of, line.id) not in copied:
-                        copied.add((of, line.id))
-                        _copy_session(here.for_owner(of), store, line.id)
-                yield text
-
-        yield store, given
+        for of, id in _read_names(path, owner):
+            with suppress(NotFound):
+                store.import_lines(here.for_owner(of).export_lines(id))
+        yield store
 
 
-def _session_line(text: bytes) -> SessionLine | None:
-    """Return the line of a session; None for another line, or one that cannot be read."""
+def _read_names(path: str, owner: str | None) -> set[tuple[str, str]]:
+    """Return the owners and ids of the sessions in a file; a line that cannot be read has none."""
     from reasoning_store.ledger.transfer import lines
 
-    try:
-        line = lines.read(text)
-    except InvalidCall:
-        return None  # it has its number where it is taken in
-    return line if isinstance(line, lines.SessionLine) else None
-
-
-def _copy_session(here: Owner, into: Store, id: str) -> None:
-    """Copy a session, if it is there."""
-    with suppress(NotFound):
-        into.import_lines(here.export_lines(id))
+    names: set[tuple[str, str]] = set()
+    with files.opened(path) as texts:
+        for text in texts:
+            with suppress(InvalidCall):
+                line = lines.read(text)
+                if isinstance(line, lines.SessionLine):
+                    names.add((line.owner if owner is None else owner, line.id))
+    return names
 
 
 # Histories of other programs
