@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.blocks import (
     Block,
@@ -16,7 +16,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.provider_turns import OpenTurn, TurnRules
-from reasoning_store.wire.reasoning_options import NotSent, ReasoningOptions
+from reasoning_store.wire.reasoning_options import NotSent, ReasoningOptions, write_options
 
 Part: TypeAlias = dict[str, Any]
 LeaveOut: TypeAlias = Callable[[Block], None]
@@ -32,21 +32,7 @@ class Outgoing(NamedTuple):
     a placeholder."""
 
 
-class RequestFields(NamedTuple):
-    """The fields of a request other than its messages."""
-
-    model: str | None
-    system: Any
-    tools: Sequence[Mapping[str, Any]] | None
-    options: ReasoningOptions
-
-    @property
-    def named_model(self) -> dict[str, Any]:
-        """The model under its usual key, where one is named."""
-        return {} if self.model is None else {"model": self.model}
-
-
-_ALL_SENT: Final = NotSent()
+Tools: TypeAlias = Sequence[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +40,12 @@ class Written:
     """A request's body, and the parts of the request that it does not carry."""
 
     body: dict[str, Any]
-    options_not_sent: NotSent = _ALL_SENT
-    left_out: tuple[str, ...] = ()
+    options_not_sent: NotSent
+    left_out: tuple[str, ...]
     """Kinds of blocks that the protocol has no place for, each once."""
-    added_follower: bool = False
+    added_follower: bool
     """Whether a text was sent after reasoning that nothing followed."""
-    address_arguments: Mapping[str, Any] = field(default_factory=dict)
+    address_arguments: Mapping[str, Any]
     """Arguments of the SDK's call that are no part of the body: a model in the address."""
 
 
@@ -70,13 +56,17 @@ class MessageWriter(ABC):
     """Whether a system message inside the conversation is sent as the user's."""
     refuses_blank_text: ClassVar[bool] = False
     """Whether blank text is refused, and so left out."""
+    model_key: ClassVar[str] = "model"
+    """The key of the model in the body, or among the arguments of the SDK's call."""
+    model_is_in_address: bool = False
+    """Whether the body does not name the model."""
 
     def __init__(self, contract: Contract) -> None:
         self.contract = contract
         self.rendered: list[Part] = []
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
-        self.turn = OpenTurn()
+        self.added_follower = False
 
     @classmethod
     def turn_rules(cls, contract: Contract) -> TurnRules:
@@ -92,24 +82,37 @@ class MessageWriter(ABC):
         *,
         model: str | None,
         system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Tools = None,
         options: ReasoningOptions,
     ) -> Written:
         """Return the whole JSON body of the HTTP request."""
         outgoing = list(messages)
-        rules = self.turn_rules(self.contract)
-        self.turn = rules.open_turn([item.message for item in outgoing])
         for item in outgoing:
             self.write_message(item)
-        return self.finish(RequestFields(model, system, tools, options))
+        named = {} if model is None else {self.model_key: model}
+        body = {} if self.model_is_in_address else named.copy()
+        self.write_body(body, system, tools)
+        turn = self.turn_rules(self.contract).open_turn([item.message for item in outgoing])
+        not_sent = write_options(options, self.contract.reasoning, body, turn)
+        self.complete_body(body, turn)
+        return Written(
+            body=body,
+            options_not_sent=not_sent,
+            left_out=tuple(self.left_out),
+            added_follower=self.added_follower,
+            address_arguments=named if self.model_is_in_address else {},
+        )
 
     @abstractmethod
     def write_message(self, outgoing: Outgoing) -> None:
         """Write one message."""
 
     @abstractmethod
-    def finish(self, fields: RequestFields) -> Written:
-        """Return the body of the messages that are written."""
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        """Put the written messages, the system prompt and the tools into a body."""
+
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:  # noqa: B027  (most need nothing)
+        """Put the fields into a body that depend on its parameters of reasoning."""
 
     def messages(self) -> list[Part]:
         """Return the written messages."""

@@ -22,9 +22,10 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.wire import alternating
 from reasoning_store.wire.body_path import value_at
+from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.message_writer import Outgoing, RequestFields, Written, with_extra_body
-from reasoning_store.wire.reasoning_options import write_options
+from reasoning_store.wire.message_writer import Outgoing, Part, Tools, with_extra_body
+from reasoning_store.wire.provider_turns import OpenTurn
 from reasoning_store.wire.tools import (
     NO_PARAMETERS,
     call_arguments,
@@ -32,8 +33,6 @@ from reasoning_store.wire.tools import (
     neutral_function,
     system_texts,
 )
-
-Part = dict[str, Any]
 
 OWNED_KEYS: Final = frozenset({"model", "system", "messages", "tools"})
 
@@ -64,24 +63,22 @@ class AnthropicWriter(alternating.AlternatingWriter):
     system_is_users = True
     refuses_blank_text = True
 
-    def finish(self, fields: RequestFields) -> Written:
-        named = fields.named_model
-        version = self.contract.messages.protocol_version
-        body: Part = named if version is None else {"anthropic_version": version}
-        if prompt := _write_system(fields.system, self.leading_system):
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self.model_is_in_address = contract.messages.protocol_version is not None
+
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        if self.model_is_in_address:
+            body["anthropic_version"] = self.contract.messages.protocol_version
+        if prompt := _write_system(system, self.leading_system):
             body["system"] = prompt
         body["messages"] = self.messages()
-        if fields.tools:
-            body["tools"] = [_write_tool(tool) for tool in fields.tools]
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
+        if tools:
+            body["tools"] = [_write_tool(tool) for tool in tools]
+
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:
         budget = value_at(body, self.contract.reasoning.budget_at) or 0
         body["max_tokens"] = (self.contract.messages.answer_tokens or _ANSWER_TOKENS) + budget
-        return Written(
-            body=body,
-            options_not_sent=not_sent,
-            left_out=tuple(self.left_out),
-            address_arguments={} if version is None else named,
-        )
 
     def write_turn(self, turn: alternating.Turn) -> Part:
         content = turn.content

@@ -30,8 +30,8 @@ from reasoning_store.wire.media import (
     as_base64,
     from_base64,
 )
-from reasoning_store.wire.message_writer import RequestFields, Written
-from reasoning_store.wire.reasoning_options import write_options
+from reasoning_store.wire.message_writer import Part, Tools
+from reasoning_store.wire.provider_turns import OpenTurn
 from reasoning_store.wire.tools import (
     NO_PARAMETERS,
     call_arguments,
@@ -39,8 +39,6 @@ from reasoning_store.wire.tools import (
     neutral_function,
     system_texts,
 )
-
-Part = dict[str, Any]
 
 OWNED_KEYS: Final = frozenset({"modelId", "messages", "system", "toolConfig"})
 
@@ -55,29 +53,26 @@ class BedrockWriter(alternating.AlternatingWriter):
 
     system_is_users = True
     refuses_blank_text = True
+    model_key = "modelId"
+    model_is_in_address = True
 
     def __init__(self, contract: Contract) -> None:
         super().__init__(contract)
         self._documents = 0
         self._called: dict[str, None] = {}
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: Part = {"messages": self.messages()}
-        if prompt := _write_system(fields.system, self.leading_system):
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        body["messages"] = self.messages()
+        if prompt := _write_system(system, self.leading_system):
             body["system"] = prompt
         # Calls without tools are refused.
-        if tools := fields.tools or [{"name": name} for name in self._called]:
-            body["toolConfig"] = {"tools": [_write_tool(tool) for tool in tools]}
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
+        if offered := tools or [{"name": name} for name in self._called]:
+            body["toolConfig"] = {"tools": [_write_tool(tool) for tool in offered]}
+
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:
         if budget := value_at(body, self.contract.reasoning.budget_at):
             limit = (self.contract.messages.answer_tokens or _ANSWER_TOKENS) + budget
             put_at(body, "inferenceConfig.maxTokens", limit)
-        return Written(
-            body=body,
-            options_not_sent=not_sent,
-            left_out=tuple(self.left_out),
-            address_arguments={} if fields.model is None else {"modelId": fields.model},
-        )
 
     def write_turn(self, turn: alternating.Turn) -> Part:
         return {"role": turn.role, "content": turn.content}

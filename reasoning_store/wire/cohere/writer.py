@@ -24,8 +24,8 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
-    RequestFields,
-    Written,
+    Part,
+    Tools,
     join_thoughts,
 )
 from reasoning_store.wire.openai_chat.reply import is_part, join_parts
@@ -36,7 +36,6 @@ from reasoning_store.wire.openai_chat.writer import (
     write_function_tool,
     write_image,
 )
-from reasoning_store.wire.reasoning_options import write_options
 
 OWNED_KEYS: Final = frozenset({"model", "messages", "tools"})
 
@@ -58,14 +57,11 @@ class CohereWriter(MessageWriter):
     def write_message(self, outgoing: Outgoing) -> None:
         self.rendered += _write_messages(outgoing.message, self.contract, self.leave_out)
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: dict[str, Any] = fields.named_model
-        body["messages"] = [*system_messages(fields.system), *self.messages()]
-        if fields.tools:
-            body["tools"] = [write_function_tool(tool) for tool in fields.tools]
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        body["messages"] = [*system_messages(system), *self.messages()]
+        if tools:
+            body["tools"] = [write_function_tool(tool) for tool in tools]
         body["stream"] = False
-        not_sent = write_options(fields.options, self.contract.reasoning, body)
-        return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

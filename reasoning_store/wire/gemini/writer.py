@@ -29,11 +29,9 @@ from reasoning_store.wire import (
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.media import from_base64
-from reasoning_store.wire.message_writer import Outgoing, RequestFields, Written
-from reasoning_store.wire.reasoning_options import write_options
+from reasoning_store.wire.message_writer import Outgoing, Part, Tools
+from reasoning_store.wire.provider_turns import OpenTurn
 from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function, system_texts
-
-Part = dict[str, Any]
 
 OWNED_KEYS: Final = frozenset({"model", "contents", "systemInstruction", "tools"})
 
@@ -58,26 +56,23 @@ _SERVER_SIDE: Final = frozenset(
 class GeminiWriter(alternating.AlternatingWriter):
     """Writes the messages of one request."""
 
+    model_is_in_address = True
+
     def __init__(self, contract: Contract) -> None:
         super().__init__(contract)
         self._names: dict[str, str] = {}
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: Part = {"contents": self.messages()}
-        if prompt := _write_system(fields.system, self.leading_system):
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        body["contents"] = self.messages()
+        if prompt := _write_system(system, self.leading_system):
             body["systemInstruction"] = prompt
-        if fields.tools:
-            body["tools"] = _write_tools(fields.tools)
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
+        if tools:
+            body["tools"] = _write_tools(tools)
+
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:
         if _beyond_arguments(body):
             # The SDK sends this object with any other argument, even empty.
             body.setdefault("generationConfig", {})
-        return Written(
-            body=body,
-            options_not_sent=not_sent,
-            left_out=tuple(self.left_out),
-            address_arguments=fields.named_model,
-        )
 
     def write_turn(self, turn: alternating.Turn) -> Part:
         return {"role": _ROLES[turn.role], "parts": turn.content}

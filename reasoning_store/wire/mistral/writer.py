@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import MediaBlock
-from reasoning_store.wire.message_writer import RequestFields, Written
+from reasoning_store.wire.message_writer import Part, Tools
 from reasoning_store.wire.openai_chat.writer import (
     OWNED_KEYS,
     ChatWriter,
@@ -31,11 +31,9 @@ class MistralWriter(ChatWriter):
     def media(self) -> Mapping[str, Medium]:
         return _MEDIA
 
-    def finish(self, fields: RequestFields) -> Written:
-        """Return the body, with the official client's defaults."""
-        written = super().finish(fields)
-        written.body["stream"] = False
-        return written
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        super().write_body(body, system, tools)
+        body["stream"] = False
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,12 +24,11 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
-    RequestFields,
-    Written,
+    Part,
+    Tools,
     join_thoughts,
 )
 from reasoning_store.wire.openai_chat.writer import system_messages, write_function_tool
-from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import call_arguments, media_base64
 
 OWNED_KEYS: Final = frozenset({"model", "messages", "tools"})
@@ -47,14 +46,11 @@ class OllamaWriter(MessageWriter):
             outgoing.message, self.contract, self._names, self.leave_out
         )
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: dict[str, Any] = fields.named_model
-        begun = [_with_one_text(item) for item in system_messages(fields.system)]
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        begun = [_with_one_text(item) for item in system_messages(system)]
         body["messages"] = [*begun, *self.messages()]
-        body["tools"] = [write_function_tool(tool) for tool in fields.tools or ()]
+        body["tools"] = [write_function_tool(tool) for tool in tools or ()]
         body["stream"] = False
-        not_sent = write_options(fields.options, self.contract.reasoning, body)
-        return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
     Outgoing,
-    RequestFields,
-    Written,
+    Part,
+    Tools,
     with_extra_body,
 )
 from reasoning_store.wire.openai_chat.reply import (
@@ -32,10 +32,8 @@ from reasoning_store.wire.openai_chat.reply import (
     join_parts,
     write_reply,
 )
-from reasoning_store.wire.reasoning_options import (
-    write_earlier_turns,
-    write_options,
-)
+from reasoning_store.wire.provider_turns import OpenTurn
+from reasoning_store.wire.reasoning_options import write_earlier_turns
 from reasoning_store.wire.tools import media_base64, media_url, system_texts
 
 SDK_PARAMETERS: Final = frozenset(
@@ -78,16 +76,14 @@ class ChatWriter(MessageWriter):
         """How each kind of media is written."""
         return _MEDIA
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: dict[str, Any] = fields.named_model
-        body["messages"] = messages = self.messages()
-        messages[:0] = system_messages(fields.system)
-        if fields.tools:
-            body["tools"] = [write_function_tool(tool) for tool in fields.tools]
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
-        if self.contract.reasoning.earlier_turns_at is not None and self.turn.thoughts_before:
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        body["messages"] = [*system_messages(system), *self.messages()]
+        if tools:
+            body["tools"] = [write_function_tool(tool) for tool in tools]
+
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:
+        if turn.thoughts_before:
             write_earlier_turns(self.contract.reasoning, body)
-        return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
 
     def messages(self) -> list[dict[str, Any]]:
         out = super().messages()

@@ -37,12 +37,10 @@ from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.message_writer import (
     MessageWriter,
     Outgoing,
-    RequestFields,
-    Written,
+    Tools,
     with_extra_body,
 )
 from reasoning_store.wire.openai_responses import typed_calls
-from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import (
     NO_ANSWER,
     NO_PARAMETERS,
@@ -86,26 +84,17 @@ class ResponsesWriter(MessageWriter):
         """The types of the calls that are not a function's, by their id."""
         self._thoughts = 0
         self._used: set[str] = set()
-        self._added_follower = False
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: Item = fields.named_model
-        prompt = system_texts(fields.system)
+    def write_body(self, body: Item, system: Any, tools: Tools) -> None:
+        prompt = system_texts(system)
         if prompt:
             body["instructions"] = _BETWEEN_PARTS.join(prompt)
-        given = [fields.system] if isinstance(fields.system, Mapping) else fields.system
+        given = [system] if isinstance(system, Mapping) else system
         body["input"] = [*(given if prompt is None else ()), *self.messages()]
-        if fields.tools:
-            body["tools"] = [_write_tool(tool) for tool in fields.tools]
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
+        if tools:
+            body["tools"] = [_write_tool(tool) for tool in tools]
         if self.contract.messages.stateless:
             body |= {"store": False, "include": ["reasoning.encrypted_content"]}
-        return Written(
-            body=body,
-            options_not_sent=not_sent,
-            left_out=tuple(self.left_out),
-            added_follower=self._added_follower,
-        )
 
     def write_message(self, outgoing: Outgoing) -> None:
         self.rendered += self.items(outgoing.message)
@@ -172,7 +161,7 @@ class ResponsesWriter(MessageWriter):
             and items[-1].get("type") == "reasoning"
         ):
             items.append({"type": "message", "role": "assistant", "content": NO_ANSWER})
-            self._added_follower = True
+            self.added_follower = True
 
     def _is_returned(self, block: RawBlock, message: Message) -> bool:
         if block.provider_metadata or not alternating.is_own(block, message, self.contract):

@@ -25,10 +25,8 @@ from reasoning_store.wire.message_writer import (
     MessageWriter,
     Outgoing,
     Part,
-    RequestFields,
-    Written,
+    Tools,
 )
-from reasoning_store.wire.reasoning_options import write_options
 from reasoning_store.wire.tools import NO_PARAMETERS, call_arguments, media_base64, neutral_function
 
 OWNED_KEYS: Final = frozenset({"model", "system", "messages", "tools"})
@@ -43,15 +41,12 @@ class UIMessageWriter(MessageWriter):
     def write_message(self, outgoing: Outgoing) -> None:
         self.rendered += _write_message(outgoing, self.leave_out)
 
-    def finish(self, fields: RequestFields) -> Written:
-        body: Part = fields.named_model
-        if fields.system:
-            body["system"] = fields.system
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        if system:
+            body["system"] = system
         body["messages"] = self.messages()
-        if fields.tools:
-            body["tools"] = [_write_tool(tool) for tool in fields.tools]
-        not_sent = write_options(fields.options, self.contract.reasoning, body, self.turn)
-        return Written(body=body, options_not_sent=not_sent, left_out=tuple(self.left_out))
+        if tools:
+            body["tools"] = [_write_tool(tool) for tool in tools]
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
