@@ -70,8 +70,7 @@ class ResponseParser(typing.Protocol):
 class Protocol:
     """A wire format."""
 
-    id: str
-    reader: Callable[[Contract], StreamAdapter]
+    reader: type[StreamAdapter]
     parse: ResponseParser
     writer: type[MessageWriter]
     sdk_arguments: Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -87,3 +86,8 @@ class Protocol:
     only_read: tuple[str, ...] = ()
     """Names of other forms of the api that are read and not written; a reply that came in one
     is continued in this protocol."""
+
+    @property
+    def id(self) -> str:
+        """The name of its api."""
+        return self.reader.id

@@ -8,7 +8,7 @@ protocol of a known provider, and the tag fallback, which reads the usual chat p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,7 +25,6 @@ from reasoning_store.wire import (
     ui_messages,
 )
 from reasoning_store.wire.anthropic.reader import AnthropicReader
-from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import plain_value
 from reasoning_store.wire.openai_chat.reader import ChatReader
 from reasoning_store.wire.protocol import Protocol, StreamAdapter
@@ -112,7 +111,7 @@ class TagFallbackAdapter(ChatReader):
         return True
 
 
-_FIRST: Final[tuple[Callable[[Contract], StreamAdapter], ...]] = (
+_FIRST: Final[tuple[type[StreamAdapter], ...]] = (
     OpenAIAdapter,
     AnthropicAdapter,
     DeepSeekAdapter,

@@ -28,7 +28,7 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
-from reasoning_store.wire.cohere.reader import CohereReader, parse_response
+from reasoning_store.wire.cohere import CohereReader, parse_response
 from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"

@@ -21,9 +21,8 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contracts, mistral
 from reasoning_store.wire.call_ids import is_made_here
-from reasoning_store.wire.mistral import reader as mistral
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import call, delta, response
 

@@ -22,7 +22,7 @@ from reasoning_store.conversation.chunks import OriginChunk, UnknownChunk
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
-from reasoning_store.wire.ollama.reader import OllamaReader, parse_response
+from reasoning_store.wire.ollama import OllamaReader, parse_response
 from tests.properties import each
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"

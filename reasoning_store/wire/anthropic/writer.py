@@ -34,8 +34,6 @@ from reasoning_store.wire.tools import (
     system_texts,
 )
 
-OWNED_KEYS: Final = frozenset({"model", "system", "messages", "tools"})
-
 SDK_PARAMETERS: Final = frozenset(
     "cache_control container diagnostics inference_geo max_tokens messages metadata model "
     "output_config service_tier speed stop_sequences stream system thinking tool_choice "

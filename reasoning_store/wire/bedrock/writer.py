@@ -40,8 +40,6 @@ from reasoning_store.wire.tools import (
     system_texts,
 )
 
-OWNED_KEYS: Final = frozenset({"modelId", "messages", "system", "toolConfig"})
-
 _ANSWER_TOKENS: Final = 4_096
 """The tokens of an answer in addition to a budget, where the contract has none."""
 _FAILED: Final = "error"

@@ -33,8 +33,6 @@ from reasoning_store.wire.message_writer import Outgoing, Part, Tools
 from reasoning_store.wire.provider_turns import OpenTurn
 from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function, system_texts
 
-OWNED_KEYS: Final = frozenset({"model", "contents", "systemInstruction", "tools"})
-
 _SIGNATURE: Final = "thoughtSignature"
 _ROLES: Final = {"user": "user", "assistant": "model"}
 _PART_FIELDS: Final[Mapping[str, str]] = {

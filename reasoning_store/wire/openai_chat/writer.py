@@ -49,8 +49,6 @@ SDK_PARAMETERS: Final = frozenset(
 Medium: TypeAlias = Callable[[MediaBlock], dict[str, Any] | None]
 """Returns a medium as a part of the content, or ``None`` where it cannot be one."""
 
-OWNED_KEYS: Final = frozenset({"model", "messages", "tools"})
-
 
 class ChatWriter(MessageWriter):
     """Writes Chat Completions; a protocol of this family may have other parts for media."""

@@ -52,8 +52,6 @@ from reasoning_store.wire.tools import (
 
 Item = dict[str, Any]
 
-OWNED_KEYS: Final = frozenset({"model", "instructions", "input", "tools"})
-
 SDK_PARAMETERS: Final = frozenset(
     "background conversation include input instructions max_output_tokens max_tool_calls "
     "metadata model parallel_tool_calls previous_response_id prompt prompt_cache_key reasoning "

@@ -29,8 +29,6 @@ from reasoning_store.wire.message_writer import (
 )
 from reasoning_store.wire.tools import NO_PARAMETERS, call_arguments, media_base64, neutral_function
 
-OWNED_KEYS: Final = frozenset({"model", "system", "messages", "tools"})
-
 _ENVELOPE: Final = "vercel"
 """The key under which ingress stores ``providerMetadata``."""
 

@@ -1,8 +1,13 @@
-"""Reads Ollama's own chat API: lines of JSON, each a response with the next piece of its message.
+"""Ollama's own chat API.
 
-A whole response is one such line. Tool calls come complete, their arguments as an object and
-most often without an id; one is then made from the line and the call's place. The last line
-is ``done`` and counts tokens; thinking is counted with the rest and not apart.
+A stream is lines of JSON, each a response with the next piece of its message. A whole response is
+one such line. Tool calls come complete, their arguments as an object and most often without an id;
+one is then made from the line and the call's place. The last line is ``done`` and counts tokens;
+thinking is counted with the rest and not apart.
+
+In a request text, thoughts, pictures and calls of a message are in one field each; a call's
+arguments are an object, and calls have no ids: a tool's result names the tool. The body has the
+official client's defaults, ``tools`` and ``stream``, so that both send the same.
 """
 
 from __future__ import annotations
@@ -10,7 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation.blocks import MediaBlock, Usage
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    Message,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+)
 from reasoning_store.conversation.chunks import (
     BlockChunk,
     Chunk,
@@ -34,7 +48,17 @@ from reasoning_store.wire.event_fields import (
     with_unknown_part,
 )
 from reasoning_store.wire.media import from_base64
-from reasoning_store.wire.protocol import StreamAdapter
+from reasoning_store.wire.message_writer import (
+    LeaveOut,
+    MessageWriter,
+    Outgoing,
+    Part,
+    Tools,
+    join_thoughts,
+)
+from reasoning_store.wire.openai_chat.writer import system_messages, write_function_tool
+from reasoning_store.wire.protocol import Protocol, StreamAdapter
+from reasoning_store.wire.tools import call_arguments, media_base64
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event: TypeAlias = Mapping[str, Any]
@@ -185,3 +209,101 @@ def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise Malformed
     return value
+
+
+# Requests
+
+
+class OllamaWriter(MessageWriter):
+    """Writes the messages of one request."""
+
+    def __init__(self, contract: Contract) -> None:
+        super().__init__(contract)
+        self._names: dict[str, str] = {}
+
+    def write_message(self, outgoing: Outgoing) -> None:
+        self.rendered += _write_messages(
+            outgoing.message, self.contract, self._names, self.leave_out
+        )
+
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        begun = [_with_one_text(item) for item in system_messages(system)]
+        body["messages"] = [*begun, *self.messages()]
+        body["tools"] = [write_function_tool(tool) for tool in tools or ()]
+        body["stream"] = False
+
+
+def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same request as keyword arguments of the official client's ``chat``."""
+    messages = [
+        {**item, "content": _Empty()} if item.get("content") == "" else item
+        for item in body.get("messages", ())
+    ]
+    return {**body, "messages": messages}
+
+
+class _Empty(str):
+    """An empty text that is true, for a client that leaves out false values."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _write_messages(
+    message: Message, contract: Contract, names: dict[str, str], leave_out: LeaveOut
+) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    texts: list[str] = []
+    thoughts: list[ThinkingBlock] = []
+    images: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for block in message.blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, ThinkingBlock):
+            thoughts += [block] if block.thought else []
+        elif isinstance(block, ToolCallBlock):
+            names[block.id] = block.name
+            calls.append({"function": {"name": block.name, "arguments": call_arguments(block)}})
+        elif isinstance(block, ToolResponseBlock):
+            name = block.tool_name or names.get(block.call_id, "")
+            text = codec.result_text(block)
+            out.append({"role": "tool", "tool_name": name, "content": text})
+        elif isinstance(block, MediaBlock) and block.kind == "image" and block.data is not None:
+            images.append(media_base64(block))
+        else:
+            leave_out(block)
+    if not (texts or thoughts or images or calls):
+        return out
+    role = "user" if message.role == "tool" else message.role
+    written: dict[str, Any] = {"role": role, "content": "".join(texts)}
+    if contract.returning.returns_in is not None and thoughts:
+        # EC-007: empty reasoning is an omitted field.
+        written[contract.returning.returns_in] = join_thoughts(
+            thoughts, message.blocks, (contract.returning.returns_in,)
+        )
+    if images:
+        written["images"] = images
+    if calls:
+        written["tool_calls"] = calls
+    return [*out, written]
+
+
+def _with_one_text(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message whose text is a string: parts of text become one."""
+    content = message.get("content")
+    if isinstance(content, list):
+        texts = [part.get("text", "") if isinstance(part, Mapping) else part for part in content]
+        if all(isinstance(text, str) for text in texts):
+            return {**message, "content": "\n\n".join(texts)}
+    return dict(message)
+
+
+PROTOCOL: Final = Protocol(
+    reader=OllamaReader,
+    parse=parse_response,
+    writer=OllamaWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=frozenset({"model", "messages", "tools"}),
+    has_mark=has_mark,
+)

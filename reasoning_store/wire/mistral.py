@@ -1,8 +1,12 @@
-"""Writes Mistral's chat: Chat Completions with other parts for media.
+"""Mistral's chat: Chat Completions with thoughts among the content, and other parts for media.
 
-A document is an address, sound is bare data, and there are no films. The official client adds
-its types' defaults to every message; a ``None`` there keeps it from doing so, so that the body
-is sent as it is.
+While a model thinks its content is a list of ``thinking`` chunks, and a plain string when it
+answers. The official SDK wraps each event of a stream in ``data``. Usage has no count of
+reasoning.
+
+In a request a document is an address, sound is bare data, and there are no films. The official
+client adds its types' defaults to every message; a ``None`` there keeps it from doing so, so that
+the body is sent as it is.
 """
 
 from __future__ import annotations
@@ -11,17 +15,35 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import MediaBlock
+from reasoning_store.conversation.chunks import Chunk
+from reasoning_store.wire.event_fields import shallow_dict
 from reasoning_store.wire.message_writer import Part, Tools
+from reasoning_store.wire.openai_chat import reader as openai_chat
 from reasoning_store.wire.openai_chat.writer import (
-    OWNED_KEYS,
     ChatWriter,
     Medium,
     media_address,
     write_image,
 )
+from reasoning_store.wire.protocol import Protocol
 from reasoning_store.wire.tools import media_base64
 
-__all__ = ["OWNED_KEYS", "MistralWriter", "sdk_arguments"]
+parse_response = openai_chat.parse_response
+
+
+class MistralReader(openai_chat.ChatReader):
+    """The reader of one stream."""
+
+    id = "mistral.chat"
+
+    def parse_chunk(self, raw: Any) -> list[Chunk]:
+        event = shallow_dict(raw)
+        if isinstance(event, dict) and "choices" not in event and "data" in event:
+            event = event["data"]
+        return super().parse_chunk(event)
+
+
+# Requests
 
 
 class MistralWriter(ChatWriter):
@@ -72,3 +94,12 @@ _MEDIA: Final[Mapping[str, Medium]] = {
     "audio": _write_audio,
     "file": _write_file,
 }
+
+
+PROTOCOL: Final = Protocol(
+    reader=MistralReader,
+    parse=parse_response,
+    writer=MistralWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=frozenset({"model", "messages", "tools"}),
+)

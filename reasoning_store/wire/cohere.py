@@ -1,9 +1,13 @@
-"""Reads Cohere's v2 chat: events for each content item and tool call, or a whole message.
+"""Cohere's v2 chat: events for each content item and tool call, or a whole message.
 
 A content item is thinking or text and has an index. Older models write their plan into
 ``tool_plan`` before their calls: that is thinking too. Citations are held until their text has
 ended, and are sent with it; those of other content are chunks of their own. A whole message is
 read as the events that would have streamed it.
+
+In a request a model's message is a list of thoughts and texts in their order, with its plan
+(``tool_plan``), its calls and the citations of its texts in fields of their own. A tool's result is
+a document. ``stream`` is in every body, as the official client sends it.
 """
 
 from __future__ import annotations
@@ -11,7 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation.blocks import RawBlock, Usage
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+    Usage,
+)
 from reasoning_store.conversation.chunks import (
     BlockChunk,
     Chunk,
@@ -39,13 +52,29 @@ from reasoning_store.wire.event_fields import (
     whole_number,
     with_unknown_part,
 )
-from reasoning_store.wire.protocol import StreamAdapter
+from reasoning_store.wire.message_writer import (
+    LeaveOut,
+    MessageWriter,
+    Outgoing,
+    Part,
+    Tools,
+    join_thoughts,
+)
+from reasoning_store.wire.openai_chat.reply import is_part, join_parts
+from reasoning_store.wire.openai_chat.writer import (
+    Medium,
+    system_messages,
+    write_content,
+    write_function_tool,
+    write_image,
+)
+from reasoning_store.wire.protocol import Protocol, StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 
 Event: TypeAlias = Mapping[str, Any]
 
 _THINKING: Final[Mapping[str, Any]] = {"sourceField": "content.thinking"}
-_PLAN: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
+_PLANNING: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
 _OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
 
 
@@ -145,7 +174,7 @@ class CohereReader(StreamAdapter):
             raise Malformed
         if not plan:
             return []
-        return [ReasoningChunk(provider=self._provider, text=plan, metadata=_PLAN)]
+        return [ReasoningChunk(provider=self._provider, text=plan, metadata=_PLANNING)]
 
     def _call_start(self, event: Event) -> list[Chunk]:
         index, call = index_field(event, "index"), mapping_field(_message(event), "tool_calls")
@@ -299,3 +328,120 @@ def _read_usage(reported: Event | None) -> list[Chunk]:
 
 def _message(event: Event) -> Event:
     return mapping_field(mapping_field(event, "delta"), "message")
+
+
+# Requests
+
+
+SDK_PARAMETERS: Final = frozenset(
+    "citation_options documents frequency_penalty k logprobs max_tokens messages model p "
+    "presence_penalty priority response_format safety_mode seed stop_sequences strict_tools "
+    "temperature thinking tool_choice tools".split()
+)
+"""The parameters of the official SDK's call; other keys are additional parameters."""
+
+_PLAN: Final = "tool_plan"
+_CITATIONS: Final = "citations"
+_MEDIA: Final[Mapping[str, Medium]] = {"image": write_image}
+
+
+class CohereWriter(MessageWriter):
+    """Writes the messages of one request."""
+
+    def write_message(self, outgoing: Outgoing) -> None:
+        self.rendered += _write_messages(outgoing.message, self.contract, self.leave_out)
+
+    def write_body(self, body: Part, system: Any, tools: Tools) -> None:
+        body["messages"] = [*system_messages(system), *self.messages()]
+        if tools:
+            body["tools"] = [write_function_tool(tool) for tool in tools]
+        body["stream"] = False
+
+
+def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same request as arguments of ``chat``, or of ``chat_stream``."""
+    known = {name: value for name, value in body.items() if name in SDK_PARAMETERS}
+    rest = {
+        name: value
+        for name, value in body.items()
+        if name not in SDK_PARAMETERS and name != "stream"
+    }
+    if rest:
+        known["request_options"] = {"additional_body_parameters": rest}
+    return known
+
+
+def _write_messages(
+    message: Message, contract: Contract, leave_out: LeaveOut
+) -> list[dict[str, Any]]:
+    if message.role == "assistant":
+        return [_write_reply(message, contract, leave_out)]
+    out: list[dict[str, Any]] = [
+        _write_result(block) for block in message.blocks if isinstance(block, ToolResponseBlock)
+    ]
+    content = write_content(message, _MEDIA, leave_out)
+    if content is not None:
+        role = "user" if message.role == "tool" else message.role
+        out.append({"role": role, "content": content})
+    return out
+
+
+def _write_reply(message: Message, contract: Contract, leave_out: LeaveOut) -> dict[str, Any]:
+    parts: list[str | dict[str, Any]] = []
+    plan: list[ThinkingBlock] = []
+    calls: list[dict[str, Any]] = []
+    citations: list[Any] = []
+    for block in message.blocks:
+        about = block.provider_metadata or {}
+        if isinstance(block, ThinkingBlock):
+            if block.source_field == _PLAN and _PLAN in contract.returning.returns_in_own_field:
+                plan += [block] if block.thought else []
+            elif block.thought:
+                parts.append({"type": "thinking", "thinking": block.thought})
+        elif isinstance(block, TextBlock):
+            citations += about.get(_CITATIONS) or ()
+            if block.text:
+                parts.append(block.text)
+        elif isinstance(block, ToolCallBlock):
+            calls.append(_write_call(block))
+        elif isinstance(block, RawBlock) and is_part(block.data):
+            parts.append(dict(block.data))
+        elif isinstance(block, RawBlock) and _has_citations(block.data):
+            citations += block.data[_CITATIONS]
+        else:
+            leave_out(block)
+    out: dict[str, Any] = {"role": "assistant"}
+    content = join_parts(parts)
+    if content or not calls:
+        out["content"] = content
+    if plan:
+        out[_PLAN] = join_thoughts(plan, message.blocks, (_PLAN,))
+    if calls:
+        out["tool_calls"] = calls
+    if citations:
+        out[_CITATIONS] = citations
+    return out
+
+
+def _has_citations(data: Any) -> bool:
+    return isinstance(data, Mapping) and isinstance(data.get(_CITATIONS), list)
+
+
+def _write_call(block: ToolCallBlock) -> dict[str, Any]:
+    function = {"name": block.name, "arguments": codec.argument_text(block)}
+    return {"id": block.id, "type": "function", "function": function}
+
+
+def _write_result(block: ToolResponseBlock) -> dict[str, Any]:
+    document = {"type": "document", "document": {"data": codec.result_text(block)}}
+    return {"role": "tool", "tool_call_id": block.call_id, "content": [document]}
+
+
+PROTOCOL: Final = Protocol(
+    reader=CohereReader,
+    parse=parse_response,
+    writer=CohereWriter,
+    sdk_arguments=sdk_arguments,
+    owned_keys=frozenset({"model", "messages", "tools"}),
+    has_mark=has_mark,
+)
