@@ -23,7 +23,6 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResponseBlock,
-    Usage,
 )
 from reasoning_store.conversation.chunks import (
     BlockChunk,
@@ -35,7 +34,6 @@ from reasoning_store.conversation.chunks import (
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
-    UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
@@ -49,7 +47,6 @@ from reasoning_store.wire.event_fields import (
     optional_string_field,
     plain_value,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.message_writer import (
@@ -70,11 +67,17 @@ from reasoning_store.wire.openai_chat.writer import (
 )
 from reasoning_store.wire.protocol import Protocol, StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import read_usage
 
 Event: TypeAlias = Mapping[str, Any]
 
 _THINKING: Final[Mapping[str, Any]] = {"sourceField": "content.thinking"}
 _PLANNING: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
+_COUNTS: Final = {
+    "input": ("tokens.input_tokens", "billed_units.input_tokens"),
+    "output": ("tokens.output_tokens", "billed_units.output_tokens"),
+    "cached": ("cached_tokens",),
+}
 _OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
 
 
@@ -233,8 +236,7 @@ class CohereReader(StreamAdapter):
         named = self._message_start(event)
         wrong: list[Any] = []
         delta = optional_mapping(event.get("delta"), "delta", wrong) or {}
-        usage = optional_mapping(delta.get("usage"), "usage", wrong)
-        out = [*named, *self.flush(), *_read_usage(usage)]
+        out = [*named, *self.flush(), *read_usage(delta.get("usage"), _COUNTS, wrong)]
         if delta.get("error") is not None:
             out.append(ErrorChunk(raw=event))
         else:
@@ -308,22 +310,6 @@ def _make_event(kind: str, index: int, message: Event) -> Event:
 def _list_field(message: Event, name: str) -> list[Any]:
     value = message.get(name)
     return value if isinstance(value, list) else []
-
-
-def _read_usage(reported: Event | None) -> list[Chunk]:
-    if reported is None:
-        return []
-    tokens = reported.get("tokens")
-    if not isinstance(tokens, Mapping):
-        tokens = reported.get("billed_units")
-    tokens = tokens if isinstance(tokens, Mapping) else {}
-    usage = Usage(
-        input=whole_number(tokens.get("input_tokens")),
-        output=whole_number(tokens.get("output_tokens")),
-        cached=whole_number(reported.get("cached_tokens")),
-        raw=reported,
-    )
-    return [UsageChunk(usage=usage)]
 
 
 def _message(event: Event) -> Event:

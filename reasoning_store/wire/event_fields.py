@@ -103,11 +103,6 @@ def whole_number(value: Any) -> int | None:
     return None
 
 
-def input_with_cache(fresh: int | None, *cache: int | None) -> int | None:
-    """Return the input tokens of a provider that reports those outside of its cache alone."""
-    return None if fresh is None else fresh + sum([count or 0 for count in cache])
-
-
 class Indexer:
     """Numbers for a protocol's own keys, in the order in which they first appear."""
 

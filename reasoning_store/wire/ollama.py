@@ -23,7 +23,6 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResponseBlock,
-    Usage,
 )
 from reasoning_store.conversation.chunks import (
     BlockChunk,
@@ -44,7 +43,6 @@ from reasoning_store.wire.event_fields import (
     other_fields,
     plain_value,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.media import from_base64
@@ -60,10 +58,12 @@ from reasoning_store.wire.openai_chat.writer import system_messages, write_funct
 from reasoning_store.wire.protocol import Protocol, StreamAdapter
 from reasoning_store.wire.tools import call_arguments, media_base64
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 Event: TypeAlias = Mapping[str, Any]
 
 _THINKING: Final[Mapping[str, Any]] = {"sourceField": "thinking"}
+_COUNTS: Final = {"input": ("prompt_eval_count",), "output": ("eval_count",)}
 _NOT_USAGE: Final = ("message", "model", "created_at", "done", "done_reason", "logprobs")
 _PICTURES: Final[Mapping[bytes, str]] = {
     b"\x89PNG": "image/png",
@@ -193,10 +193,10 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
 
 
 def _read_usage(event: Event) -> list[Chunk]:
-    given, made = (whole_number(event.get(f"{name}eval_count")) for name in ("prompt_", ""))
-    if given is None and made is None:
+    counts = read_counts(event, _COUNTS)
+    if set(counts.values()) == {None}:
         return []
-    return [UsageChunk(usage=Usage(input=given, output=made, raw=other_fields(event, _NOT_USAGE)))]
+    return [UsageChunk(usage=make_usage(counts, other_fields(event, _NOT_USAGE)))]
 
 
 def _text(value: Any) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Usage
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
@@ -32,16 +31,17 @@ from reasoning_store.wire.event_fields import (
     Malformed,
     event_type,
     index_field,
-    input_with_cache,
     mapping_field,
+    optional_mapping,
+    other_fields,
     plain_value,
     string_field,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 Event = Mapping[str, Any]
 
@@ -62,6 +62,14 @@ _SILENT: Final = frozenset(
 
 _WHOLE: Final = ("container", "context_management", "stop_details", "stop_sequence")
 """Fields of the message as a whole; a container, for one, is named in the next request."""
+
+_COUNTS: Final = {
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "reasoning": ("output_tokens_details.thinking_tokens",),
+    "cached": ("cache_read_input_tokens",),
+    "cache_write": ("cache_creation_input_tokens",),
+}
 
 
 class AnthropicReader(StreamAdapter):
@@ -167,14 +175,12 @@ class AnthropicReader(StreamAdapter):
 
     def _usage(self, holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
         """Return the counts reported so far: each report is cumulative, and may leave some out."""
-        report = plain_value(holder.get("usage"))
+        report = optional_mapping(holder.get("usage"), "usage", wrong)
         if report is None:
             return []
-        if not isinstance(report, Mapping):
-            wrong.append(report)
-            return []
-        self._reported |= {name: value for name, value in report.items() if value is not None}
-        return [UsageChunk(usage=_usage(self._reported, raw=report))]
+        self._reported |= other_fields(report, ())
+        counts = read_counts(self._reported, _COUNTS)
+        return [UsageChunk(usage=make_usage(counts, report, cache_apart=True))]
 
 
 _EVENTS: Final[Mapping[str, Callable[[AnthropicReader, Event], list[Chunk]]]] = {
@@ -199,22 +205,6 @@ def _message_metadata(holder: Mapping[str, Any]) -> list[Chunk]:
     """Return the metadata of the message as a whole."""
     found = {name: plain_value(value) for name in _WHOLE if (value := holder.get(name)) is not None}
     return [OriginChunk(metadata=found)] if found else []
-
-
-def _usage(reported: Mapping[str, Any], *, raw: Mapping[str, Any]) -> Usage:
-    details = reported.get("output_tokens_details")
-    cached = whole_number(reported.get("cache_read_input_tokens"))
-    cache_write = whole_number(reported.get("cache_creation_input_tokens"))
-    return Usage(
-        input=input_with_cache(whole_number(reported.get("input_tokens")), cached, cache_write),
-        output=whole_number(reported.get("output_tokens")),
-        reasoning=(
-            whole_number(details.get("thinking_tokens")) if isinstance(details, Mapping) else None
-        ),
-        cached=cached,
-        cache_write=cache_write,
-        raw=raw,
-    )
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Usage
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
     OriginChunk,
     TextChunk,
-    UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.bedrock.blocks import (
@@ -35,18 +33,17 @@ from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
     index_field,
-    input_with_cache,
     json_or_wrong,
     mapping_field,
     other_fields,
     plain_value,
     string_field,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import read_usage
 
 Event = Mapping[str, Any]
 
@@ -70,6 +67,13 @@ _OWN_CALLS: Final = (None, "tool_use")
 
 _WHOLE: Final = ("additionalModelResponseFields", "performanceConfig", "serviceTier", "trace")
 """Fields of the response as a whole, e.g. a guardrail's findings."""
+
+_COUNTS: Final = {
+    "input": ("inputTokens",),
+    "output": ("outputTokens",),
+    "cached": ("cacheReadInputTokens",),
+    "cache_write": ("cacheWriteInputTokens",),
+}
 
 
 class BedrockReader(StreamAdapter):
@@ -262,22 +266,7 @@ def _response_metadata(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chun
 
 
 def _read_usage(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-    reported = holder.get("usage")
-    if reported is None:
-        return []
-    if not isinstance(reported, Mapping):
-        wrong.append(reported)
-        return []
-    cached = whole_number(reported.get("cacheReadInputTokens"))
-    cache_write = whole_number(reported.get("cacheWriteInputTokens"))
-    usage = Usage(
-        input=input_with_cache(whole_number(reported.get("inputTokens")), cached, cache_write),
-        output=whole_number(reported.get("outputTokens")),
-        cached=cached,
-        cache_write=cache_write,
-        raw=reported,
-    )
-    return [UsageChunk(usage=usage)]
+    return read_usage(holder.get("usage"), _COUNTS, wrong, cache_apart=True)
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:

@@ -18,7 +18,6 @@ from reasoning_store.conversation.blocks import (
     MediaBlock,
     MediaKind,
     RawBlock,
-    Usage,
 )
 from reasoning_store.conversation.chunks import (
     BlockChunk,
@@ -45,15 +44,21 @@ from reasoning_store.wire.event_fields import (
     plain_value,
     string_field,
     unknown_event,
-    whole_number,
 )
 from reasoning_store.wire.gemini.parts import as_json
 from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 Event: TypeAlias = Mapping[str, Any]
 
 _SOURCE: Final[Mapping[str, Any]] = {"sourceField": "thought.summary"}
 _THOUGHT: Final[Mapping[str, Any]] = {**_SOURCE, "providerMetadata": {"step_type": "thought"}}
+_COUNTS: Final = {
+    "input": ("total_input_tokens",),
+    "output": ("total_output_tokens",),
+    "reasoning": ("total_thought_tokens",),
+    "cached": ("total_cached_tokens",),
+}
 _ECHOED: Final = frozenset({"user_input", "function_result"})
 """Steps that the application sent itself."""
 _PREFIXES: Final = ("interaction.", "step.", "content.")
@@ -349,16 +354,10 @@ class InteractionsReader:
     def _read_usage(self, reported: Any) -> list[Chunk]:
         if not isinstance(reported, Mapping):
             return []
-        output = whole_number(reported.get("total_output_tokens"))
-        reasoning = whole_number(reported.get("total_thought_tokens"))
-        if reasoning is not None and self._contract.reading.output_excludes_reasoning:
-            output = (output or 0) + reasoning
-        usage = Usage(
-            input=whole_number(reported.get("total_input_tokens")),
-            output=output,
-            reasoning=reasoning,
-            cached=whole_number(reported.get("total_cached_tokens")),
-            raw=as_json(reported),
+        usage = make_usage(
+            read_counts(reported, _COUNTS),
+            as_json(reported),
+            reasoning_apart=self._contract.reading.output_excludes_reasoning,
         )
         return [UsageChunk(usage=usage)]
 

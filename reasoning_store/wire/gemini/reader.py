@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Usage
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
@@ -27,7 +26,6 @@ from reasoning_store.wire.event_fields import (
     optional_mapping,
     plain_value,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.gemini import interactions as gemini_interactions
@@ -40,6 +38,7 @@ from reasoning_store.wire.gemini.parts import (
 )
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 _RESPONSE: Final = frozenset(
     {
@@ -56,6 +55,13 @@ _SOURCES: Final = ("groundingMetadata", "citationMetadata", "urlContextMetadata"
 """The sources of a candidate's text; stored with the text."""
 _WHOLE: Final = ("finishMessage", "safetyRatings")
 """Fields of a candidate as a whole."""
+
+_COUNTS: Final = {
+    "input": spellings("promptTokenCount"),
+    "output": spellings("candidatesTokenCount"),
+    "reasoning": spellings("thoughtsTokenCount"),
+    "cached": spellings("cachedContentTokenCount"),
+}
 
 _REASONS: Final = dict(
     enumerate(
@@ -181,16 +187,10 @@ class GeminiReader(StreamAdapter):
         reported = optional_mapping(field(event, "usageMetadata"), "usageMetadata", wrong)
         if reported is None:
             return []
-        output = whole_number(field(reported, "candidatesTokenCount"))
-        reasoning = whole_number(field(reported, "thoughtsTokenCount"))
-        if reasoning is not None and self._contract.reading.output_excludes_reasoning:
-            output = (output or 0) + reasoning  # a count of zero is left out, like the index
-        usage = Usage(
-            input=whole_number(field(reported, "promptTokenCount")),
-            output=output,
-            reasoning=reasoning,
-            cached=whole_number(field(reported, "cachedContentTokenCount")),
-            raw=json_or_wrong(reported, as_json, wrong),
+        usage = make_usage(
+            read_counts(reported, _COUNTS),
+            json_or_wrong(reported, as_json, wrong),
+            reasoning_apart=self._contract.reading.output_excludes_reasoning,
         )
         return [UsageChunk(usage=usage)]
 

@@ -10,7 +10,7 @@ adds derived ones; they repeat the chunks and are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Usage
@@ -22,7 +22,6 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     is_index,
@@ -35,6 +34,7 @@ from reasoning_store.wire.event_fields import (
 from reasoning_store.wire.openai_chat.choice import Choice, Fields
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 _DONE: Final = "[DONE]"
 _MOST_CHOICES: Final = 128
@@ -54,7 +54,7 @@ _WHOLE: Final = (
 )
 """Fields of the response as a whole; most hosts repeat them in every event."""
 
-_COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
+_COUNTS: Final = {
     "input": ("prompt_tokens", "input_tokens"),
     "output": ("completion_tokens", "output_tokens"),
     "reasoning": (
@@ -77,7 +77,6 @@ _COUNTS: Final[Mapping[str, tuple[str, ...]]] = {
         "cache_creation_input_tokens",
     ),
 }
-"""The places of a count; the first that is a number counts."""
 
 
 class ChatReader(StreamAdapter):
@@ -252,18 +251,10 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
 
 def usage(report: Mapping[str, Any], contract: Contract) -> Usage | None:
     """Return the usage of a report, ``None`` where it counts nothing."""
-    counts = {name: _first_count(report, places) for name, places in _COUNTS.items()}
-    if all(number is None for number in counts.values()):
+    counts = read_counts(report, _COUNTS)
+    if set(counts.values()) == {None}:
         return None
-    output, reasoning = counts["output"], counts["reasoning"]
-    if output is not None and reasoning and _excludes_reasoning(report, counts, contract):
-        counts["output"] = output + reasoning
-    return Usage(**counts, raw=report)
-
-
-def _first_count(report: Mapping[str, Any], paths: Iterable[str]) -> int | None:
-    counts = (whole_number(value_at(report, path)) for path in paths)
-    return next((count for count in counts if count is not None), None)
+    return make_usage(counts, report, reasoning_apart=_excludes_reasoning(report, counts, contract))
 
 
 def _excludes_reasoning(

@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Usage
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
     OriginChunk,
-    UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
@@ -30,7 +28,6 @@ from reasoning_store.wire.event_fields import (
     plain_value,
     string_field,
     unknown_event,
-    whole_number,
     with_unknown_part,
 )
 from reasoning_store.wire.openai_responses.items import (
@@ -54,8 +51,17 @@ from reasoning_store.wire.openai_responses.output import (
 )
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.usage_counts import read_usage
 
 Event = Mapping[str, Any]
+
+_COUNTS: Final = {
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "reasoning": ("output_tokens_details.reasoning_tokens",),
+    "cached": ("input_tokens_details.cached_tokens",),
+    "cache_write": ("input_tokens_details.cache_write_tokens",),
+}
 
 
 class ResponsesReader(StreamAdapter):
@@ -205,7 +211,13 @@ class ResponsesReader(StreamAdapter):
             chunks += self._fill_reserved(output, wrong)
         elif output is not None:
             wrong.append(output)
-        chunks += [*self._read_metadata(response), *self._read_usage(response.get("usage"), wrong)]
+        chunks += self._read_metadata(response)
+        chunks += read_usage(
+            response.get("usage"),
+            _COUNTS,
+            wrong,
+            reasoning_apart=self._contract.reading.output_excludes_reasoning,
+        )
         error = plain_value(response.get("error"))
         if isinstance(error, Mapping) or ended == "failed":
             chunks.append(ErrorChunk(raw=error or {"status": "failed"}))
@@ -248,31 +260,6 @@ class ResponsesReader(StreamAdapter):
                 chunks += item.complete(data, wrong, self._output.unit)
         return chunks
 
-    def _read_usage(self, reported: Any, wrong: list[Any]) -> list[Chunk]:
-        reported = plain_value(reported)
-        if reported is None:
-            return []
-        if not isinstance(reported, Mapping):
-            wrong.append(reported)
-            return []
-        output = whole_number(reported.get("output_tokens"))
-        reasoning = _count_detail(reported, "output_tokens_details", "reasoning_tokens")
-        if (
-            self._contract.reading.output_excludes_reasoning
-            and output is not None
-            and reasoning is not None
-        ):
-            output += reasoning
-        usage = Usage(
-            input=whole_number(reported.get("input_tokens")),
-            output=output,
-            reasoning=reasoning,
-            cached=_count_detail(reported, "input_tokens_details", "cached_tokens"),
-            cache_write=_count_detail(reported, "input_tokens_details", "cache_write_tokens"),
-            raw=reported,
-        )
-        return [UsageChunk(usage=usage)]
-
 
 def _output_index(event: Event, name: str) -> int:
     """Return which of an item's texts an event is about."""
@@ -304,11 +291,6 @@ def _finish_reason(response: Mapping[str, Any], ended: str | None) -> str | None
         if isinstance(value, str) and value:
             return value
     return None
-
-
-def _count_detail(reported: Mapping[str, Any], group: str, name: str) -> int | None:
-    details = reported.get(group)
-    return whole_number(details.get(name)) if isinstance(details, Mapping) else None
 
 
 _EVENTS: Final[Mapping[str, Callable[[ResponsesReader, Event], list[Chunk]]]] = {

@@ -30,8 +30,9 @@ from reasoning_store.conversation.chunks import (
     UnknownChunk,
     UsageChunk,
 )
-from reasoning_store.wire.event_fields import Malformed, input_with_cache, whole_number
+from reasoning_store.wire.event_fields import Malformed
 from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 Event: TypeAlias = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Event, str], list[Chunk]]
@@ -49,12 +50,17 @@ _SEALS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The field of a thinking block that a key in a provider's metadata is."""
 
-_USAGE: Final[Mapping[str, tuple[str, ...]]] = {
+_USAGE: Final = {
     "input": ("inputTokens", "promptTokens", "input"),
     "output": ("outputTokens", "completionTokens", "output"),
     "reasoning": ("reasoningTokens", "reasoning"),
-    "cached": ("cachedInputTokens", "cacheReadTokens", "cacheRead"),
-    "cache_write": ("cacheWriteTokens", "cacheWrite"),
+    "cached": (
+        "cachedInputTokens",
+        "cacheReadTokens",
+        "inputTokenDetails.cacheReadTokens",
+        "cacheRead",
+    ),
+    "cache_write": ("cacheWriteTokens", "inputTokenDetails.cacheWriteTokens", "cacheWrite"),
 }
 _CALL_DATA: Final = ("providerMetadata", "callProviderMetadata", "providerOptions")
 _CALL_FLAGS: Final = ("thoughtSignature", "providerExecuted", "dynamic")
@@ -88,17 +94,9 @@ def number_of(kind: str, name: str) -> int:
 def usage_chunks(value: Any) -> list[Chunk]:
     if not isinstance(value, Mapping):
         return []
-    details = value.get("inputTokenDetails")
-    every = {**details, **value} if isinstance(details, Mapping) else value
-    counts = {
-        field: next(
-            (count for name in names if (count := whole_number(every.get(name))) is not None), None
-        )
-        for field, names in _USAGE.items()
-    }
-    if "input" in value:  # a host of thinking events: without its cache, as Anthropic's
-        counts["input"] = input_with_cache(counts["input"], counts["cached"], counts["cache_write"])
-    return [UsageChunk(usage=Usage(**counts, raw=value))]
+    # A host of thinking events has ``input``: without its cache, as Anthropic's.
+    usage = make_usage(read_counts(value, _USAGE), value, cache_apart="input" in value)
+    return [UsageChunk(usage=usage)]
 
 
 def usage_object(usage: Usage | None) -> dict[str, int]:
