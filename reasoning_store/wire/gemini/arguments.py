@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.wire.event_fields import Malformed
+from reasoning_store.wire.gemini.spellings import field
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -21,13 +22,6 @@ _VALUES: Final[Mapping[str, tuple[type, ...]]] = {
     "numberValue": (int, float),
     "boolValue": (bool,),
     "nullValue": (str,),
-}
-_SNAKE: Final = {
-    "jsonPath": "json_path",
-    "stringValue": "string_value",
-    "numberValue": "number_value",
-    "boolValue": "bool_value",
-    "nullValue": "null_value",
 }
 
 
@@ -62,7 +56,7 @@ class ArgumentPieces:
 def _read(piece: Any) -> tuple[Path, Any]:
     if not isinstance(piece, Mapping):
         raise Malformed
-    path = piece.get("jsonPath", piece.get("json_path"))
+    path = field(piece, "jsonPath")
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise Malformed
     steps: Path = tuple(
@@ -70,7 +64,7 @@ def _read(piece: Any) -> tuple[Path, Any]:
         for match in _STEP.finditer(path)
     )
     for name, kinds in _VALUES.items():
-        value = piece.get(name, piece.get(_SNAKE[name]))
+        value = field(piece, name)
         if type(value) in kinds:
             return steps, None if name == "nullValue" else value
     raise Malformed

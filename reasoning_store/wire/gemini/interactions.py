@@ -45,7 +45,7 @@ from reasoning_store.wire.event_fields import (
     string_field,
     unknown_event,
 )
-from reasoning_store.wire.gemini.parts import as_json
+from reasoning_store.wire.gemini.spellings import as_json
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.usage_counts import make_usage, read_counts
 

@@ -10,10 +10,8 @@ that of the unsigned block just before it. Names come in camel case (the wire) o
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, TypeAlias, get_args
 
 from reasoning_store.conversation.blocks import (
@@ -31,6 +29,7 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.event_fields import Malformed
 from reasoning_store.wire.gemini.arguments import ArgumentPieces
+from reasoning_store.wire.gemini.spellings import as_json, field, spellings, text_of
 from reasoning_store.wire.media import as_base64, as_bytes
 
 Part: TypeAlias = Mapping[str, Any]
@@ -264,7 +263,7 @@ def _part_metadata(part: Part, signature: str | None) -> dict[str, Any] | None:
     found = {
         name: as_json(part[name])
         for name in part
-        if name not in _ABOUT and part[name] is not None and _CAMEL.get(name, name) not in _READERS
+        if name not in _ABOUT and name not in _DATA and part[name] is not None
     }
     if signature:
         found["thoughtSignature"] = signature
@@ -296,68 +295,5 @@ _READERS: Final[Mapping[str, Callable[[Candidate, Part, str | None], list[Chunk]
     "inlineData": Candidate._read_inline_data,
     "fileData": Candidate._read_file_data,
 }
-
-
-# The wire's names in both spellings, and its values as JSON
-
-
-_SNAKE: Final = {
-    name: re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name)
-    for name in (
-        "blockReason",
-        "cachedContentTokenCount",
-        "candidatesTokenCount",
-        "citationMetadata",
-        "createTime",
-        "displayName",
-        "fileData",
-        "fileUri",
-        "finishMessage",
-        "finishReason",
-        "functionCall",
-        "groundingMetadata",
-        "inlineData",
-        "mimeType",
-        "modelVersion",
-        "partialArgs",
-        "promptFeedback",
-        "promptTokenCount",
-        "responseId",
-        "safetyRatings",
-        "thoughtSignature",
-        "thoughtsTokenCount",
-        "urlContextMetadata",
-        "usageMetadata",
-        "willContinue",
-    )
-}
-_CAMEL: Final = {snake: camel for camel, snake in _SNAKE.items()}
-
-
-def spellings(name: str) -> tuple[str, str]:
-    return name, _SNAKE[name]
-
-
-def field(data: Mapping[str, Any], name: str) -> Any:
-    """Return a field by its name on the wire or in the SDK."""
-    value = data.get(name)
-    return data.get(_SNAKE[name]) if value is None else value
-
-
-def text_of(value: Any) -> str | None:
-    """Return a string, also that of an SDK's enumeration; None for anything else."""
-    value = value.value if isinstance(value, Enum) else value
-    return value if isinstance(value, str) and value else None
-
-
-def as_json(value: Any) -> Any:
-    """Return as JSON again what an SDK made of it."""
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {name: as_json(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    if isinstance(value, bytes | bytearray):
-        return as_base64(value)
-    return value if isinstance(value, str | int | float | None) else str(value)
+_DATA: Final = frozenset(spelling for name in _READERS for spelling in spellings(name))
+"""The members of a part that are its data."""

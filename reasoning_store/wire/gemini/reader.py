@@ -29,13 +29,8 @@ from reasoning_store.wire.event_fields import (
     with_unknown_part,
 )
 from reasoning_store.wire.gemini import interactions as gemini_interactions
-from reasoning_store.wire.gemini.parts import (
-    Candidate,
-    as_json,
-    field,
-    spellings,
-    text_of,
-)
+from reasoning_store.wire.gemini.parts import Candidate
+from reasoning_store.wire.gemini.spellings import as_json, field, spellings, text_of
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts

@@ -28,6 +28,7 @@ from reasoning_store.wire import (
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.gemini.spellings import spellings
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.message_writer import Outgoing, Part, Tools
 from reasoning_store.wire.provider_turns import OpenTurn
@@ -36,13 +37,9 @@ from reasoning_store.wire.tools import call_arguments, media_base64, neutral_fun
 _SIGNATURE: Final = "thoughtSignature"
 _ROLES: Final = {"user": "user", "assistant": "model"}
 _PART_FIELDS: Final[Mapping[str, str]] = {
-    _SIGNATURE: _SIGNATURE,
-    "mediaResolution": "mediaResolution",
-    "media_resolution": "mediaResolution",
-    "partMetadata": "partMetadata",
-    "part_metadata": "partMetadata",
-    "videoMetadata": "videoMetadata",
-    "video_metadata": "videoMetadata",
+    spelling: name
+    for name in (_SIGNATURE, "mediaResolution", "partMetadata", "videoMetadata")
+    for spelling in spellings(name)
 }
 """The fields of a part in addition to its data, in both spellings of responses."""
 _SERVER_SIDE: Final = frozenset(

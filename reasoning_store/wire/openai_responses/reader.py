@@ -35,15 +35,6 @@ from reasoning_store.wire.openai_responses.items import (
     Item,
     text_of,
 )
-from reasoning_store.wire.openai_responses.names import (
-    CONTENT,
-    ERROR,
-    PARTS,
-    RESPONSE,
-    SILENT,
-    TEXTS,
-    WHOLE,
-)
 from reasoning_store.wire.openai_responses.output import (
     Address,
     Output,
@@ -54,6 +45,56 @@ from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import read_usage
 
 Event = Mapping[str, Any]
+
+_SUMMARY: Final = ("reasoning", "summary")
+_CONTENT: Final = ("reasoning", "content")
+_TEXT: Final = ("message", "text")
+_REFUSAL: Final = ("message", "refusal")
+
+_TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+    "response.reasoning_summary_text": _SUMMARY,
+    "response.reasoning_text": _CONTENT,
+    "response.output_text": _TEXT,
+    "response.refusal": _REFUSAL,
+    # The names of the Open Responses specification, of early previews, and of gateways.
+    "response.reasoning": _CONTENT,
+    "response.reasoning_content": _CONTENT,
+    "response.reasoning_summary": _SUMMARY,
+}
+"""The texts that events are about; each name has a ``.delta`` and a ``.done``."""
+
+_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "summary_text": _SUMMARY,
+    "reasoning_text": _CONTENT,
+    "output_text": _TEXT,
+    "text": _TEXT,
+    "refusal": _REFUSAL,
+}
+
+_RESPONSE: Final[Mapping[str, type]] = {"id": str, "status": str, "output": list}
+"""Any of these makes an object a response, and its event the end of the stream."""
+
+_ERROR: Final[Mapping[str, type]] = {"message": str, "code": str, "error": dict}
+"""Any of these makes an object an error."""
+
+_WHOLE: Final = ("conversation", "metadata", "previous_response_id")
+"""Fields of the response as a whole."""
+
+_SILENT: Final = (
+    "keepalive",
+    "response.apply_patch_call_",
+    "response.audio.",
+    "response.code_interpreter_call",
+    "response.compaction.",
+    "response.file_search_call.",
+    "response.image_generation_call.",
+    "response.mcp_call",
+    "response.mcp_list_tools.",
+    "response.shell_call_",
+    "response.steer.",
+    "response.web_search_call.",
+)
+"""How the events begin that are the progress of an item: it repeats all of it when it is done."""
 
 _COUNTS: Final = {
     "input": ("input_tokens",),
@@ -74,7 +115,7 @@ class ResponsesReader(StreamAdapter):
         self._named = False
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
-        if event_type(raw) in SILENT:
+        if (event_type(raw) or "").startswith(_SILENT):
             return []
         event = plain_value(raw)
         if not isinstance(event, Mapping):
@@ -96,7 +137,7 @@ class ResponsesReader(StreamAdapter):
     # --- texts, in pieces and repeated ------------------------------------------------------
 
     def _read_delta(self, event: Event) -> list[Chunk]:
-        kind, name = TEXTS[event["type"].rpartition(".")[0]]
+        kind, name = _TEXTS[event["type"].rpartition(".")[0]]
         text = text_of(event.get("delta"))
         names, place = address(event), _output_index(event, name)
         if text is None:
@@ -107,7 +148,7 @@ class ResponsesReader(StreamAdapter):
         return item.add_text(item.part_of(name, place, self._output.unit), text)
 
     def _read_done(self, event: Event) -> list[Chunk]:
-        kind, name = TEXTS[event["type"].rpartition(".")[0]]
+        kind, name = _TEXTS[event["type"].rpartition(".")[0]]
         return self._read_whole_text(event, kind, name, event)
 
     def _part_added(self, event: Event) -> list[Chunk]:
@@ -116,15 +157,15 @@ class ResponsesReader(StreamAdapter):
 
     def _part_done(self, event: Event) -> list[Chunk]:
         part = mapping_field(event, "part")
-        kind, name = PARTS.get(string_field(part, "type"), ("", ""))
+        kind, name = _PARTS.get(string_field(part, "type"), ("", ""))
         if event["type"] == "response.reasoning_part.done":
-            kind, name = CONTENT
+            kind, name = _CONTENT
         if not kind:
             return []  # kept as it is when its item is done
         names = address(event)
         if kind == "message" and not self._output.find(kind, names):
             # vLLM gives the parts of a reasoning item the type output_text.
-            kind, name = CONTENT if self._output.find("reasoning", names) else (kind, name)
+            kind, name = _CONTENT if self._output.find("reasoning", names) else (kind, name)
         return self._read_whole_text(event, kind, name, part)
 
     def _read_whole_text(self, event: Event, kind: str, name: str, holder: Event) -> list[Chunk]:
@@ -193,12 +234,12 @@ class ResponsesReader(StreamAdapter):
 
     def _response_ended(self, event: Event) -> list[Chunk]:
         response = mapping_field(event, "response")
-        if not any(isinstance(response.get(name), kind) for name, kind in RESPONSE.items()):
+        if not any(isinstance(response.get(name), kind) for name, kind in _RESPONSE.items()):
             raise Malformed
         return self.read_whole(response, event["type"].removeprefix("response."))
 
     def _read_error(self, event: Event) -> list[Chunk]:
-        if not any(isinstance(event.get(name), kind) for name, kind in ERROR.items()):
+        if not any(isinstance(event.get(name), kind) for name, kind in _ERROR.items()):
             raise Malformed
         return [ErrorChunk(raw=event)]
 
@@ -237,7 +278,7 @@ class ResponsesReader(StreamAdapter):
 
     def _read_metadata(self, response: Mapping[str, Any]) -> list[Chunk]:
         """Return the metadata of the response as a whole."""
-        found = {name: plain_value(value) for name in WHOLE if (value := response.get(name))}
+        found = {name: plain_value(value) for name in _WHOLE if (value := response.get(name))}
         return [OriginChunk(metadata=found)] if found else []
 
     def _fill_reserved(self, listed: list[Any], wrong: list[Any]) -> list[Chunk]:
@@ -297,8 +338,8 @@ _EVENTS: Final[Mapping[str, Callable[[ResponsesReader, Event], list[Chunk]]]] = 
     "response.created": ResponsesReader._response_begun,
     "response.queued": ResponsesReader._response_begun,
     "response.in_progress": ResponsesReader._response_begun,
-    **{f"{name}.delta": ResponsesReader._read_delta for name in TEXTS},
-    **{f"{name}.done": ResponsesReader._read_done for name in TEXTS},
+    **{f"{name}.delta": ResponsesReader._read_delta for name in _TEXTS},
+    **{f"{name}.done": ResponsesReader._read_done for name in _TEXTS},
     "response.reasoning_summary_part.added": ResponsesReader._part_added,
     "response.reasoning_summary_part.done": ResponsesReader._part_done,
     "response.reasoning_part.added": ResponsesReader._part_added,
