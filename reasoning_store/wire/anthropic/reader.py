@@ -20,12 +20,8 @@ from reasoning_store.conversation.chunks import (
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire.anthropic.blocks import (
-    BEGINS,
-    DELTAS,
-    KINDS,
-    BlockReader,
-)
+from reasoning_store.wire.anthropic.blocks import BEGINS, DELTAS, KINDS
+from reasoning_store.wire.content_blocks import OpenBlocks
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -78,15 +74,12 @@ class AnthropicReader(StreamAdapter):
     id = "anthropic.messages"
 
     def reset(self) -> None:
-        # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], BlockReader] = {}
-        self._units = 0
+        self._open = OpenBlocks()
         self._reported: dict[str, Any] = {}
 
     def flush(self) -> list[Chunk]:
         """Return the blocks of Anthropic's own that the stream did not live to end."""
-        left = [key for key in self._open if key[1] == "other"]
-        return [chunk for key in left for chunk in self._open.pop(key).stop()]
+        return self._open.stop_kind("other")
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         if event_type(raw) in _SILENT:
@@ -132,46 +125,30 @@ class AnthropicReader(StreamAdapter):
         data = mapping_field(event, "content_block")
         kind = string_field(data, "type")
         kind = kind if kind in KINDS else "other"
-        block = KINDS[kind](self._units, self._provider)
+        block = KINDS[kind](self._open.begun, self._provider)
         opened = block.open(data)
         # Some proxies give every block the same index: two blocks are two blocks still.
-        stopped = self._stop(place)
-        self._hold_block(place, kind, block)
+        stopped = self._open.stop(place)
+        self._open.hold(place, kind, block)
         return [*stopped, *opened]
 
     def _block_delta(self, event: Event) -> list[Chunk]:
         place = index_field(event, "index")
         delta = mapping_field(event, "delta")
-        kind = string_field(delta, "type")
-        block = self._open.get((place, "other"))
-        if block is not None:
-            return block.add_delta(kind, delta)
-        fitting = DELTAS.get(kind, "")
-        block = self._open.get((place, fitting))
-        if block is not None:
-            return block.add_delta(kind, delta)
+        fitting = DELTAS.get(string_field(delta, "type"), "")
+        known = self._open.find(place, "other") or self._open.find(place, fitting)
+        if known is not None:
+            return known.add_delta(delta)
         if fitting not in BEGINS:
             raise Malformed
         # The stream was joined in the middle of this block.
-        block = KINDS[fitting](self._units, self._provider)
-        chunks = block.add_delta(kind, delta)
-        self._hold_block(place, fitting, block)
+        block = KINDS[fitting](self._open.begun, self._provider)
+        chunks = block.add_delta(delta)
+        self._open.hold(place, fitting, block)
         return chunks
 
     def _block_stop(self, event: Event) -> list[Chunk]:
-        return self._stop(index_field(event, "index"))
-
-    def _hold_block(self, place: int, kind: str, block: BlockReader) -> None:
-        self._open[place, kind] = block
-        self._units += 1
-
-    def _stop(self, place: int) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        for kind in KINDS:
-            block = self._open.pop((place, kind), None)
-            if block is not None:
-                chunks += block.stop()
-        return chunks
+        return self._open.stop(index_field(event, "index"))
 
     def _usage(self, holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
         """Return the counts reported so far: each report is cumulative, and may leave some out."""

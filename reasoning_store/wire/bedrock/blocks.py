@@ -8,7 +8,6 @@ block's names differ from its deltas' (``reasoningText.text``, ``text``).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
@@ -20,11 +19,15 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.chunks import (
     BlockChunk,
     Chunk,
-    ReasoningChunk,
-    TextChunk,
-    ToolCallChunk,
 )
 from reasoning_store.conversation.json_values import make_json
+from reasoning_store.wire.content_blocks import (
+    BlockReader,
+    CallReader,
+    Data,
+    TextReader,
+    ThoughtReader,
+)
 from reasoning_store.wire.event_fields import (
     Malformed,
     mapping_field,
@@ -33,72 +36,33 @@ from reasoning_store.wire.event_fields import (
     string_field,
 )
 from reasoning_store.wire.media import (
-    as_base64,
     as_bytes,
+    in_base64,
 )
 from reasoning_store.wire.tools import parse_arguments
 
-Data = Mapping[str, Any]
-
-_TEXT_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.reasoningText"}
-_REDACTED_SOURCE: Final[Mapping[str, Any]] = {"sourceField": "reasoningContent.redactedContent"}
 _REDACTED_METADATA: Final = {"block_type": "redactedContent", "encoding": "base64"}
 
 
-class BlockReader(ABC):
-    """Reads one content block that has begun."""
-
-    __slots__ = ("number", "provider")
-
-    def __init__(self, number: int, provider: str) -> None:
-        self.number = number
-        self.provider = provider
-
-    @abstractmethod
-    def add_delta(self, delta: Data) -> list[Chunk]:
-        """Return the chunks of a delta; refuse one that the block's kind does not allow."""
-
-    def stop(self) -> list[Chunk]:
-        """Return the chunks that had to wait for the end."""
-        return []
-
-
-class ReasoningReader(BlockReader):
+class ReasoningReader(ThoughtReader):
     """A thought, signed (Claude) or not (DeepSeek, gpt-oss, Nova)."""
 
     __slots__ = ()
+    source = "reasoningContent.reasoningText"
 
     def add_delta(self, delta: Data) -> list[Chunk]:
         text = optional_string_field(delta, "text") or ""
         signature = optional_string_field(delta, "signature") or ""
-        metadata = {**_TEXT_SOURCE, "signature": signature} if signature else _TEXT_SOURCE
         if not (text or signature):
             return []
-        return [
-            ReasoningChunk(
-                provider=self.provider,
-                text=text,
-                content_index=self.number,
-                metadata=metadata,
-            )
-        ]
-
-    def stop(self) -> list[Chunk]:
-        return [
-            ReasoningChunk(
-                provider=self.provider,
-                phase="end",
-                content_index=self.number,
-                is_complete=True,
-                metadata=_TEXT_SOURCE,
-            )
-        ]
+        return [self.thought("delta", text, **({"signature": signature} if signature else {}))]
 
 
-class RedactedReader(BlockReader):
+class RedactedReader(ThoughtReader):
     """A thought that is ciphertext."""
 
     __slots__ = ("_pieces",)
+    source = "reasoningContent.redactedContent"
 
     def __init__(self, number: int, provider: str) -> None:
         super().__init__(number, provider)
@@ -106,85 +70,45 @@ class RedactedReader(BlockReader):
 
     def add_delta(self, delta: Data) -> list[Chunk]:
         self._pieces.append(_bytes(delta.get("redactedContent")))
-        if len(self._pieces) > 1:
-            return []
-        return [
-            ReasoningChunk(
-                provider=self.provider,
-                phase="start",
-                content_index=self.number,
-                metadata=_REDACTED_SOURCE,
-            )
-        ]
+        return [self.thought("start")] if len(self._pieces) == 1 else []
 
     def stop(self) -> list[Chunk]:
         data = b"".join(self._pieces)
-        metadata: Mapping[str, Any] = _REDACTED_SOURCE
-        if data:
-            metadata = {
-                **metadata,
-                "encrypted": as_base64(data),
-                "redacted": True,
-                "providerMetadata": _REDACTED_METADATA,
-            }
+        if not data:
+            return [self.thought("end")]
         return [
-            ReasoningChunk(
-                provider=self.provider,
-                phase="end",
-                content_index=self.number,
-                is_complete=True,
-                metadata=metadata,
+            self.thought(
+                "end",
+                encrypted=in_base64(data),
+                redacted=True,
+                providerMetadata=_REDACTED_METADATA,
             )
         ]
 
 
-class TextReader(BlockReader):
+class CitedTextReader(TextReader):
     """Visible text, and its citations."""
 
-    __slots__ = ("_citations",)
-
-    def __init__(self, number: int, provider: str) -> None:
-        super().__init__(number, provider)
-        self._citations: list[Any] = []
+    __slots__ = ()
 
     def add_delta(self, delta: Data) -> list[Chunk]:
-        if "citation" not in delta:
-            text = string_field(delta, "text")
-            return [TextChunk(text=text, content_index=self.number)] if text else []
-        self._citations.append(as_json(mapping_field(delta, "citation")))
-        if len(self._citations) > 1:
-            return []
-        # The list itself is handed out, and grows: so a stream that dies keeps what came, and
-        # a thousand citations are not a thousand lists.
-        metadata = {"citations": self._citations}
-        return [TextChunk(text="", content_index=self.number, metadata=metadata)]
+        if "citation" in delta:
+            return self.add_citation(as_json(mapping_field(delta, "citation")))
+        return self.add_text(string_field(delta, "text"))
 
 
-class ToolUseReader(BlockReader):
+class ToolUseReader(CallReader):
     """A call of the application's tools."""
 
-    __slots__ = ("_begun", "_input")
+    __slots__ = ()
 
     def open(self, data: Data) -> list[Chunk]:
-        extra = other_fields(data, ("toolUseId", "name", "input", "type"))
-        self._begun = False
-        self._input = as_json(data.get("input"))
-        call = ToolCallChunk(
-            index=self.number,
-            id=string_field(data, "toolUseId"),
-            name=string_field(data, "name"),
-            metadata=as_json(extra) or None,
-        )
-        return [call]
+        extra = as_json(other_fields(data, ("toolUseId", "name", "input", "type")))
+        call_id, name = string_field(data, "toolUseId"), string_field(data, "name")
+        return self.open_call(call_id, name, as_json(data.get("input")), extra)
 
     def add_delta(self, delta: Data) -> list[Chunk]:
-        piece = string_field(mapping_field(delta, "toolUse"), "input")
-        self._begun = self._begun or bool(piece)
-        return [ToolCallChunk(index=self.number, arguments=piece)] if piece else []
-
-    def stop(self) -> list[Chunk]:
-        parameters = None if self._begun else self._input
-        return [ToolCallChunk(index=self.number, parameters=parameters, is_complete=True)]
+        return self.add_input(string_field(mapping_field(delta, "toolUse"), "input"))
 
 
 class OtherReader(BlockReader):

@@ -20,15 +20,15 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.bedrock.blocks import (
-    BlockReader,
+    CitedTextReader,
     OtherReader,
     ReasoningReader,
     RedactedReader,
-    TextReader,
     ToolUseReader,
     as_json,
     whole_block,
 )
+from reasoning_store.wire.content_blocks import BlockReader, OpenBlocks
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
@@ -48,11 +48,9 @@ from reasoning_store.wire.usage_counts import read_usage
 Event = Mapping[str, Any]
 
 _KINDS: Final[Mapping[str, type[BlockReader]]] = {
-    "text": TextReader,
+    "text": CitedTextReader,
     "reasoning": ReasoningReader,
     "redacted": RedactedReader,
-    "call": ToolUseReader,
-    "other": OtherReader,
 }
 _REASONING: Final[Mapping[str, str]] = {
     "text": "reasoning",
@@ -82,14 +80,11 @@ class BedrockReader(StreamAdapter):
     id = "bedrock.converse"
 
     def reset(self) -> None:
-        # By index and kind: a delta that does not fit the block at its index is no part of it.
-        self._open: dict[tuple[int, str], BlockReader] = {}
-        self._units = 0
+        self._open = OpenBlocks()
 
     def flush(self) -> list[Chunk]:
         """Return the blocks of Bedrock's own that the stream did not live to end."""
-        left = [key for key in self._open if key[1] == "other"]
-        return [chunk for key in left for chunk in self._open.pop(key).stop()]
+        return self._open.stop_kind("other")
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = plain_value(raw)
@@ -122,13 +117,13 @@ class BedrockReader(StreamAdapter):
     def _announce_block(self, place: int, kind: str, start: Event) -> list[Chunk]:
         block: BlockReader
         if _is_call(kind, start):
-            name, block = "call", ToolUseReader(self._units, self._provider)
+            name, block = "call", ToolUseReader(self._open.begun, self._provider)
             opened = block.open(start)
         else:
-            name, block = "other", OtherReader(self._units, self._provider)
+            name, block = "other", OtherReader(self._open.begun, self._provider)
             opened = block.open(kind, start)
-        stopped = self._stop(place)
-        self._hold_block(place, name, block)
+        stopped = self._open.stop(place)
+        self._open.hold(place, name, block)
         return [*stopped, *opened]
 
     def _block_delta(self, event: Event) -> list[Chunk]:
@@ -143,49 +138,36 @@ class BedrockReader(StreamAdapter):
             return self._grow(place, kinds.pop(), value)
         if kind in ("text", "citation"):
             return self._grow(place, "text", delta)
-        if kind == "toolUse" and (place, "call") in self._open:
-            return self._open[place, "call"].add_delta(delta)
-        if (place, "other") in self._open:
-            return self._open[place, "other"].add_delta(delta)
-        raise Malformed  # an announced block cannot be read from its middle
+        known = self._open.find(place, "call") if kind == "toolUse" else None
+        known = known or self._open.find(place, "other")
+        if known is None:
+            raise Malformed  # an announced block cannot be read from its middle
+        return known.add_delta(delta)
 
     def _grow(self, place: int, kind: str, delta: Event) -> list[Chunk]:
         """Add to the block at this index, which its first delta opens."""
-        block = self._open.get((place, kind))
+        block = self._open.find(place, kind)
         if block is not None:
             return block.add_delta(delta)
         if kind not in _KINDS:
             raise Malformed
-        block = _KINDS[kind](self._units, self._provider)
+        block = _KINDS[kind](self._open.begun, self._provider)
         chunks = block.add_delta(delta)
-        self._hold_block(place, kind, block)
+        self._open.hold(place, kind, block)
         return chunks
 
     def _block_stop(self, event: Event) -> list[Chunk]:
-        return self._stop(
+        return self._open.stop(
             index_field(mapping_field(event, "contentBlockStop"), "contentBlockIndex")
         )
-
-    def _hold_block(self, place: int, kind: str, block: BlockReader) -> None:
-        self._open[place, kind] = block
-        self._units += 1
-
-    def _stop(self, place: int) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        for kind in _KINDS:
-            block = self._open.pop((place, kind), None)
-            if block is not None:
-                chunks += block.stop()
-        return chunks
 
     def _message_stop(self, event: Event) -> list[Chunk]:
         stop = mapping_field(event, "messageStop")
         reason = string_field(stop, "stopReason")
         wrong: list[Any] = []
         chunks = _response_metadata(stop, wrong)
-        for place in sorted({place for place, _ in self._open}):
-            chunks += self._stop(place)
-        return with_unknown_part([*chunks, FinishChunk(reason=reason)], wrong)
+        chunks += [*self._open.stop_all(), FinishChunk(reason=reason)]
+        return with_unknown_part(chunks, wrong)
 
     def _read_metadata(self, event: Event) -> list[Chunk]:
         wrong: list[Any] = []
@@ -204,16 +186,16 @@ class BedrockReader(StreamAdapter):
         """Return a whole content block as the chunks of its stream."""
         kind, value = _member(data)
         if kind == "text":
-            return [*self._grow(place, "text", data), *self._stop(place)]
+            return [*self._grow(place, "text", data), *self._open.stop(place)]
         if kind == "reasoningContent":
             if "reasoningText" in _members(value):
                 string_field(mapping_field(value, "reasoningText"), "text")
                 grown = self._grow(place, "reasoning", value["reasoningText"])
             else:
                 grown = self._grow(place, "redacted", value)
-            return [*grown, *self._stop(place)]
+            return [*grown, *self._open.stop(place)]
         if _is_call(kind, value):
-            return [*self._announce_block(place, kind, value), *self._stop(place)]
+            return [*self._announce_block(place, kind, value), *self._open.stop(place)]
         if kind == "citationsContent" and isinstance(value, Mapping):
             return self._read_citations(value)
         return [whole_block(kind, as_json(value))]
@@ -224,8 +206,8 @@ class BedrockReader(StreamAdapter):
             raise Malformed
         text = "".join(string_field(_members(part), "text") for part in content or ())
         metadata = {"citations": as_json(citations)} if citations else None
-        self._units += 1
-        return [TextChunk(text=text, content_index=self._units - 1, metadata=metadata)]
+        self._open.begun += 1
+        return [TextChunk(text=text, content_index=self._open.begun - 1, metadata=metadata)]
 
 
 _EVENTS: Final[Mapping[str, Callable[[BedrockReader, Event], list[Chunk]]]] = {
