@@ -23,7 +23,7 @@ Data = Mapping[str, Any]
 
 
 class BlockReader(ABC):
-    """Reads one content block that has begun. What is malformed is refused and leaves no trace."""
+    """Reads one content block that has begun; a malformed delta is refused and changes nothing."""
 
     __slots__ = ("number", "provider")
 
