@@ -15,10 +15,10 @@ from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
 from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
-from reasoning_store.ledger.records import Deleted, Erased, Imported, ReportRow
+from reasoning_store.ledger.records import Deleted, Erased, Imported, Page, ReportRow
 from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import Page, microseconds
+from reasoning_store.stored import microseconds
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings

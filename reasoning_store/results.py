@@ -6,7 +6,6 @@ from reasoning_store.aio import (
     AsyncFoundConversation,
     AsyncOwner,
     AsyncOwnerSettings,
-    AsyncPage,
     AsyncProfiles,
 )
 from reasoning_store.aio.following import AsyncFollowing
@@ -28,6 +27,7 @@ from reasoning_store.ledger.records import (
     Deleted,
     Erased,
     Imported,
+    Page,
     Problem,
     ReportRow,
     Verified,
@@ -36,7 +36,7 @@ from reasoning_store.owner import FoundConversation, Owner
 from reasoning_store.recording.following import Following
 from reasoning_store.search_results import Hit, Thought
 from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
-from reasoning_store.stored import Branch, Compaction, Page, Stored, Version
+from reasoning_store.stored import Branch, Compaction, Stored, Version
 
 __all__ = [
     "Alternative",
@@ -44,7 +44,6 @@ __all__ = [
     "AsyncFoundConversation",
     "AsyncOwner",
     "AsyncOwnerSettings",
-    "AsyncPage",
     "AsyncProfiles",
     "AsyncSessionSettings",
     "BackedUp",

@@ -13,11 +13,10 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_text, check_truth
 from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import BackedUp, Verified
+from reasoning_store.ledger.records import BackedUp, Page, Verified
 from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import Page
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Store(Owner):
 
     def owners(self, *, limit: int = 50, after: str | None = None) -> Page[str]:
         """Return the owners who have sessions, in an order of no meaning."""
-        return Page(*self._state.ledger.sessions.owners(limit=limit, after=after))
+        return self._state.ledger.sessions.owners(limit=limit, after=after)
 
     def verify(self, *, progress: Callable[[float], None] | None = None) -> Verified:
         """Read all rows, and return those that are not as they were written.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from reasoning_store.conversation.blocks import (
     Counts,
@@ -36,17 +36,6 @@ class Version:
     """The branch to activate: of those that have the message, the one whose last message is the
     newest. Of the version that is shown, the branch that is read."""
     is_shown: bool
-
-
-Item = TypeVar("Item")
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[Item]):
-    """A page of sessions, hits or thoughts, and the value of ``after`` that gives the next."""
-
-    items: list[Item]
-    next: str | None
 
 
 class Stored:

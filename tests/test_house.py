@@ -382,7 +382,7 @@ tool ui_events ui_headers ui_messages ui_sse user visible_parts what_if write_me
 """.split()
 
 RESULTS = """
-Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings AsyncPage
+Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings
 AsyncProfiles AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased
 Explanation Following FoundConversation Hit Holder Imported Owner OwnerSettings Page Problem
 Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection

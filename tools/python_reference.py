@@ -107,7 +107,7 @@ GROUPS: Mapping[str, str] = {
     "Settings that are kept": "SessionSettings OwnerSettings Profiles Profile Resolved",
     "What a store tells": """ReportRow Budget Plan Step Range Compaction Erased Verified Problem
         BackedUp Imported""",
-    "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncContext AsyncPage AsyncRecording
+    "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncContext AsyncRecording
         AsyncSessionSettings AsyncOwnerSettings AsyncProfiles""",
     "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock
         ToolResponseBlock MediaBlock RawBlock Block Origin Usage""",

@@ -6,7 +6,6 @@ from reasoning_store.aio.store import (
     AsyncFoundConversation,
     AsyncOwner,
     AsyncOwnerSettings,
-    AsyncPage,
     AsyncProfiles,
     AsyncStore,
 )
@@ -15,7 +14,6 @@ __all__ = [
     "AsyncFoundConversation",
     "AsyncOwner",
     "AsyncOwnerSettings",
-    "AsyncPage",
     "AsyncProfiles",
     "AsyncStore",
 ]

@@ -26,25 +26,16 @@ from reasoning_store.aio.session import AsyncSession
 from reasoning_store.aio.threads import Threads, awaited, awaited_as
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
-from reasoning_store.ledger.records import Imported
+from reasoning_store.ledger.records import Imported, Page
 from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.owner import FoundConversation, Owner
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
-from reasoning_store.stored import Page
 from reasoning_store.tokens import DEFAULT_ENCODING
 
 _READERS = 4
 _LANES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class AsyncPage:
-    """A page of sessions, and the value of ``after`` that gives the next page."""
-
-    items: list[AsyncSession]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +51,8 @@ def _session_or_none(threads: Threads, sync: Session | None) -> AsyncSession | N
     return None if sync is None else AsyncSession(threads, sync)
 
 
-def _page(threads: Threads, sync: Page[Session]) -> AsyncPage:
-    return AsyncPage([AsyncSession(threads, item) for item in sync.items], sync.next)
+def _page(threads: Threads, sync: Page[Session]) -> Page[AsyncSession]:
+    return Page([AsyncSession(threads, item) for item in sync.items], sync.next)
 
 
 def _conversation_or_none(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from reasoning_store.conversation.blocks import (
     Counts,
@@ -23,6 +23,20 @@ MOST_NUMBER = (1 << 31) - 1
 """The last that a branch or a compaction can have: a column of 4 bytes."""
 MOST = (1 << 62) - 1
 """The most that a position, a sum or a time can be, so that two of them still add up in 8 bytes."""
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Item]):
+    """A page of sessions, hits or thoughts, and the value of ``after`` that gives the next.
+
+    ``next`` is None where this is the last.
+    """
+
+    items: list[Item]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +135,6 @@ class ProfileRow:
     """Empty of the owner's default."""
     settings: dict[str, Any]
     updated_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPage:
-    items: list[SessionRow]
-    next: str | None
-    """The value of ``after`` for the next page; None if this is the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import TextBlock
 from reasoning_store.conversation.validation import check_mapping, check_number, check_text
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import SessionPage, SessionRow
+from reasoning_store.ledger.records import Page, SessionRow
 from reasoning_store.ledger.rows.decode import parsed
 from reasoning_store.ledger.rows.owner_rows import (
     HIGHEST,
@@ -130,7 +130,7 @@ def same_value(one: Any, other: Any) -> bool:
 
 def read_page(
     connection: Connection, owner: str, which: SessionFilter, *, limit: int, after: str | None
-) -> SessionPage:
+) -> Page[SessionRow]:
     """Return one page of the owner's sessions, latest first; of messages only the last is read."""
     check_number("limit", limit, least=1, hint="as in sessions(limit=50)")
     found: list[SessionRow] = []
@@ -140,19 +140,17 @@ def read_page(
             break
     items = _with_heads(connection, found[:limit])
     more = len(found) > limit
-    return SessionPage(items, write_cursor((items[-1].updated_at, items[-1].key)) if more else None)
+    return Page(items, write_cursor((items[-1].updated_at, items[-1].key)) if more else None)
 
 
-def read_owners(
-    connection: Connection, *, limit: int, after: str | None
-) -> tuple[list[str], str | None]:
-    """Return owners who have sessions, in the order of their keys, and where the next begin."""
+def read_owners(connection: Connection, *, limit: int, after: str | None) -> Page[str]:
+    """Return one page of the owners who have sessions, in the order of their keys."""
     check_number("limit", limit, least=1, hint="as in owners(limit=50)")
     key = -1 if after is None else read_cursor(after, "owners", (HIGHEST,))[0]
     params = {"after": key, "limit": min(limit + 1, HIGHEST)}
     rows = _OWNERS.rows(connection, params)
     following = str(rows[limit - 1][0]) if len(rows) > limit else None
-    return [owner for _, owner in rows[:limit]], following
+    return Page([owner for _, owner in rows[:limit]], following)
 
 
 def _matching(

@@ -34,7 +34,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     KeptSettings,
     MetadataChange,
-    SessionPage,
+    Page,
     SessionRow,
 )
 from reasoning_store.ledger.rows.encode import check_indexed_name, totals_columns
@@ -342,7 +342,7 @@ class Sessions:
         metadata: Mapping[str, Any] | None = None,
         since: int | None = None,
         before: int | None = None,
-    ) -> SessionPage:
+    ) -> Page[SessionRow]:
         """Return a page of an owner's sessions, latest first: see ``SessionFilter``."""
         if archived is not None:
             check_truth("archived", archived)
@@ -353,7 +353,7 @@ class Sessions:
             lambda connection: read_page(connection, owner, which, limit=limit, after=after)
         )
 
-    def owners(self, *, limit: int, after: str | None) -> tuple[list[str], str | None]:
+    def owners(self, *, limit: int, after: str | None) -> Page[str]:
         """Return a page of the owners who have sessions."""
         return self._database.read(
             lambda connection: read_owners(connection, limit=limit, after=after), single=True

@@ -19,7 +19,7 @@ from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, history, sessions
 from reasoning_store.ledger.database.database import Database
-from reasoning_store.ledger.records import BranchRow, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.records import BranchRow, Page, Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.owner_rows import owner_params
 from reasoning_store.ledger.searching import search_lookup, search_rows
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE, Place, place_at
@@ -51,12 +51,6 @@ class FoundRow:
     places: Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundPage:
-    items: list[FoundRow]
-    next: str | None
-
-
 class Search:
     """The search for words in an owner's sessions."""
 
@@ -72,7 +66,7 @@ class Search:
         on: Branches = "current",
         limit: int = 20,
         after: str | None = None,
-    ) -> FoundPage:
+    ) -> Page[FoundRow]:
         """Return the texts of an owner that have these words, latest first."""
         query = parse(text)
         _check("within", within, get_args(Within))
@@ -95,7 +89,7 @@ class Search:
         items, left = self._database.read(found)
         if len(items) > limit:
             left = items[limit - 1].place
-        return FoundPage(items[:limit], None if left is None else str(left))
+        return Page(items[:limit], None if left is None else str(left))
 
     def catch_up(self, owner: str) -> int:
         """Add the messages since the last search; return how many were read."""

@@ -19,7 +19,7 @@ from reasoning_store.conversation.validation import check_number, check_text
 from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import Segment, SessionRow, StoredRow
+from reasoning_store.ledger.records import Page, Segment, SessionRow, StoredRow
 from reasoning_store.ledger.rows.decode import headers_of, parsed
 from reasoning_store.ledger.rows.owner_rows import (
     HIGHEST,
@@ -76,12 +76,6 @@ class ThoughtRow:
     row: StoredRow
 
 
-@dataclass(frozen=True, slots=True)
-class ThoughtPage:
-    items: list[ThoughtRow]
-    next: str | None
-
-
 class Thoughts:
     """The thoughts of an owner's sessions, with their text; requests may leave them out."""
 
@@ -98,7 +92,7 @@ class Thoughts:
         until: int | None = None,
         limit: int = 20,
         after: str | None = None,
-    ) -> ThoughtPage:
+    ) -> Page[ThoughtRow]:
         """Return messages of an owner that have readable thinking, latest first."""
         for name, value in (("provider", provider), ("model", model)):
             if value is not None:
@@ -110,18 +104,18 @@ class Thoughts:
             **dict(zip(_NAMES, read_cursor(after, "thoughts", _BEHIND_ALL), strict=True)),
         }
 
-        def read(connection: Connection) -> ThoughtPage:
+        def read(connection: Connection) -> Page[ThoughtRow]:
             statement = _EVERY
             if provider is not None or model is not None:
                 known = _ORIGINS.rows(connection, params)
                 numbers = sorted({n for n, text in known if _is_by(parsed(text), provider, model)})
                 if not numbers:
-                    return ThoughtPage([], None)
+                    return Page([], None)
                 statement = _made_by(tuple(numbers))
             places = _latest(connection, statement, params, limit + 1)
             items = [_thought(connection, *place[1:]) for place in places[:limit]]
             more = len(places) > limit
-            return ThoughtPage(items, write_cursor(places[limit - 1]) if more else None)
+            return Page(items, write_cursor(places[limit - 1]) if more else None)
 
         return self._database.read(read)
 
