@@ -17,7 +17,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
 from reasoning_store.recording.draft_writer import DraftWriter
 from reasoning_store.stored import drafted
-from reasoning_store.tokens import Counter, counter
+from reasoning_store.tokens import counter
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
@@ -89,10 +89,7 @@ class StoreState:
     def count(self, message: Message, encoding: str) -> Counts:
         from reasoning_store.egress.counting import count_message
 
-        return count_message(message, self.counter(encoding))
-
-    def counter(self, encoding: str) -> Counter:
-        return counter(encoding)
+        return count_message(message, counter(encoding))
 
     def environment(self) -> dict[str, Any]:
         """Return the settings in the environment at this moment (BR-008)."""

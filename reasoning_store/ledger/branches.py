@@ -355,7 +355,6 @@ class Branches:
         at: int,
         *,
         current: bool = False,
-        created_at: int | None = None,
         resolve: Resolve | None = None,
     ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
@@ -364,7 +363,7 @@ class Branches:
         current branch in the same step. If the last message that it shares is a draft which has
         lost its recorder, that draft ends first: ``resolve`` is that of ``append``.
         """
-        now = self._clock.time(created_at)
+        now = self._clock.now()
         shared = check_number("at", at) - 1
         self._drafts.end_draft_at(session_key, branch, shared, resolve)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from sqlalchemy import URL
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import opening, schema_version
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.records import BackedUp
 from reasoning_store.ledger.rows.keys import Clock
@@ -157,11 +157,6 @@ class Ledger:
         """
         connect = opening.connect_to_read if read_only else opening.connect
         return cls(connect(url, connections=connections))
-
-    @property
-    def revision(self) -> str:
-        """The revision of the database's schema."""
-        return schema_version.REVISIONS[-1]
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of the database while it is in use, and compare it with the original.

@@ -293,7 +293,6 @@ class Sessions:
         metadata: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
         profile: str | None = None,
-        created_at: int | None = None,
     ) -> SessionRow:
         """Create a session; Conflict where the owner has one of this id.
 
@@ -306,7 +305,7 @@ class Sessions:
             title=title,
             metadata={} if metadata is None else metadata,
             settings={} if settings is None else settings,
-            created_at=self._clock.now() if created_at is None else created_at,
+            created_at=self._clock.now(),
         )
         if profile is not None:
             row["profile"] = profiles.column_of(profile)

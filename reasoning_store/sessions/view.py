@@ -14,6 +14,7 @@ from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow, ViewTotals
 from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
+from reasoning_store.tokens import counter
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
@@ -92,7 +93,7 @@ class SessionView:
         """Return the checked system and tools, and ``extra``."""
         from reasoning_store.egress.request_inputs import RequestInputs
 
-        return RequestInputs.of(self.state.counter(encoding), options.system, options.tools, extra)
+        return RequestInputs.of(counter(encoding), options.system, options.tools, extra)
 
     def messages(self, thinking_from: int) -> list[ViewedMessage]:
         """Return the branch with its compactions applied."""

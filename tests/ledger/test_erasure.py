@@ -745,23 +745,21 @@ def test_a_row_is_gone_from_the_server(postgres_url: str) -> None:
 
 
 def test_files_that_still_hold_it_are_named(sqlite_path: Path) -> None:
-    """Copies made before upgrades, and backups of today's and of an older version, half made."""
+    """Copies made before upgrades, and backups that are half made."""
     copy = sqlite_path.with_name("chat.db.before-0002")
     half = sqlite_path.with_name(".chat.db.before-0002.00000000-1-abcdefgh.new")
-    of_old = sqlite_path.with_name(".night.db.new") / "abcdefgh" / "night.db"
-    of_old.parent.mkdir(parents=True)
     sqlite_path.with_name("notes.txt").write_text("not ours")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
         ledger.messages.append(session.key, 1, [said(), said(), said()])
         assert ledger.erasure.erase_message(session.key, 1, 1).copies == ()
-        for made in (copy, half, of_old):
+        for made in (copy, half):
             made.write_bytes(b"an older one")
 
         rewritten = ledger.erasure.erase_message(session.key, 1, 2)
         nothing = ledger.erasure.erase_message(session.key, 1, 2)
 
-    assert rewritten.copies == nothing.copies == (str(half), str(of_old), str(copy))
+    assert rewritten.copies == nothing.copies == (str(half), str(copy))
 
 
 def test_what_a_killed_backup_left_is_removed_and_one_under_way_is_named(

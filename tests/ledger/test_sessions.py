@@ -131,10 +131,9 @@ def test_what_is_changed_is_returned_and_kept(ledger: Ledger) -> None:
 
 def test_pages_are_latest_first_and_complete(ledger: Ledger) -> None:
     """Each session once, whatever the size of a page, archived ones apart, of any year."""
-    made = [
-        ledger.sessions.create("p", f"s{n}", encoding="o200k_base", created_at=n // 2 - 3)
-        for n in range(11)
-    ]
+    times = iter([n // 2 - 3 for n in range(11)])
+    ledger.clock.now = lambda: next(times, 0)
+    made = [ledger.sessions.create("p", f"s{n}", encoding="o200k_base") for n in range(11)]
     ledger.sessions.create("other", "s0", encoding="o200k_base")
     ledger.sessions.archive(made[3].key)
     ledger.messages.append(made[0].key, 1, [said()], created_at=100)

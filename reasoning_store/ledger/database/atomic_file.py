@@ -82,11 +82,7 @@ def _sync_folder(folder: Path) -> None:
 def unfinished(folder: Path) -> list[Path]:
     """Return what is being made in a folder, and what killed makers left there, by name."""
     try:
-        found = [one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name)]
-        # An older version made each file in a folder within a folder of its name.
-        inside = folder.glob(".*.new/????????/*")
-        found += [one for one in inside if one.parent.parent.name == f".{one.name}.new"]
-        return sorted(found)
+        return sorted(one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name))
     except OSError:
         return []
 

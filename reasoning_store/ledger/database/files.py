@@ -18,7 +18,6 @@ from typing import BinaryIO, Final
 
 from reasoning_store.conversation.errors import (
     InvalidCall,
-    ReasoningStoreError,
     StoreFull,
 )
 from reasoning_store.ledger.database import open_files
@@ -37,29 +36,15 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _ANOTHER: Final = "name a file"
 
 
-def is_name(text: str | PathLike[str]) -> bool:
-    """Whether the system has a character for each of a name's, and an end that is not within."""
-    try:
-        return b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-
-
 def check_name(path: str | PathLike[str]) -> None:
     """Refuse what no file can be named."""
-    if not is_name(path):
-        raise InvalidCall(
-            "a path holds a character that no path can hold",
-            hint="name it without NUL and without halves of characters",
-        )
-
-
-def system_error(subject: str, error: OSError) -> ReasoningStoreError:
-    """Return the error for a path that the system refuses; ``subject`` names it, and for what."""
-    why = f"{subject}: {error.strerror}"
-    if error.errno in _NO_ROOM:
-        return StoreFull(why)
-    return InvalidCall(why, hint=_HELPS.get(error.errno or 0, "name another place"))
+    with suppress(UnicodeEncodeError):
+        if b"\0" not in os.fsencode(path):
+            return
+    raise InvalidCall(
+        "a path holds a character that no path can hold",
+        hint="name it without NUL and without halves of characters",
+    )
 
 
 def found(
@@ -95,11 +80,15 @@ def check_ends(at: os.stat_result, subject: str) -> None:
 
 @contextmanager
 def system_errors(subject: str) -> Iterator[None]:
-    """Raise the system's refusals of a path as errors of ours."""
+    """Raise the system's refusals of a path as errors of ours; ``subject`` names it, for what."""
     try:
         yield
     except OSError as error:
-        raise system_error(subject, error) from None
+        why = f"{subject}: {error.strerror}"
+        if error.errno in _NO_ROOM:
+            raise StoreFull(why) from None
+        hint = _HELPS.get(error.errno or 0, "name another place")
+        raise InvalidCall(why, hint=hint) from None
 
 
 _UNREADABLE: Final = "the file cannot be read"

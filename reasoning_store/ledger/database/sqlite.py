@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,10 +66,7 @@ class SqliteDatabase:
             if self._readers is None:
                 return self._writer.run(lambda connection: in_snapshot(connection, work))
             with self._readers.lent() as connection:
-                if single:
-                    return work(connection)
-                with _snapshot(connection):
-                    return work(connection)
+                return work(connection) if single else in_snapshot(connection, work)
 
     def write(
         self,
@@ -216,16 +213,10 @@ class SqliteDatabase:
 
 def in_snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Run ``work`` in a transaction that reads."""
-    with _snapshot(connection):
-        return work(connection)
-
-
-@contextmanager
-def _snapshot(connection: Connection) -> Iterator[None]:
     raw = driver(connection)
     try:
         raw.execute("BEGIN")
-        yield
+        return work(connection)
     finally:
         raw.commit()  # nothing was written
 

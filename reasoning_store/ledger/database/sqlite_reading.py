@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -82,23 +82,14 @@ class SqliteReading:
                 hint=f"copy {name} and {name}-wal to a folder of your own, and read them there",
             ) from None
 
-    def write(
-        self,
-        work: Callable[[Connection], T],
-        *,
-        single: bool = False,
-        again_when_lost: bool = False,
-    ) -> T:
+    def write(self, *_: object, **__: object) -> Any:
         self._guard.check_writable()
-        raise AssertionError
 
     def change_schema(self, work: Callable[[Connection], T]) -> T:
-        self._guard.check_writable()
-        raise AssertionError
+        raise AssertionError("a file that is only read is never upgraded")
 
     def require_scrub(self, connection: Connection) -> None:
-        self._guard.check_writable()
-        raise AssertionError
+        raise AssertionError("nothing is erased in a file that is only read")
 
     def needs_scrub(self) -> bool:
         return self.read(lambda connection: scrubbing.is_needed(driver(connection)))

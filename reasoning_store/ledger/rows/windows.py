@@ -25,7 +25,6 @@ from reasoning_store.ledger.records import RunningTotals, StoredRow
 
 Costs = Callable[[Sequence[int]], Sequence[int]]
 """Returns the tokens of windows of these widths, which rise."""
-_PROBES = 3
 _GROWTH = 4
 
 
@@ -36,29 +35,14 @@ def raw_tokens(totals: RunningTotals) -> int:
 
 def widest(total: int, costs: Costs, budget: int) -> int:
     """Return the greatest width up to ``total`` that costs at most ``budget``."""
-    fits, too_wide = 0, total + 1
-    width = _GROWTH
-    while fits < total < too_wide:
-        probes = []
-        for _ in range(_PROBES):
-            probes.append(min(width, total))
-            width *= _GROWTH
-        fits, too_wide = _narrowed(probes, costs, budget, fits, too_wide)
+    fits, tried, too_wide = 0, _GROWTH, total + 1
     while too_wide - fits > 1:
-        step = max((too_wide - fits) // (_PROBES + 1), 1)
-        probes = [fits + n * step for n in range(1, _PROBES + 1) if fits + n * step < too_wide]
-        fits, too_wide = _narrowed(probes, costs, budget, fits, too_wide)
+        width = tried if tried < too_wide else (fits + too_wide) // 2
+        if costs([width])[0] <= budget:
+            fits, tried = width, tried * _GROWTH
+        else:
+            too_wide = width
     return fits
-
-
-def _narrowed(
-    probes: Sequence[int], costs: Costs, budget: int, fits: int, too_wide: int
-) -> tuple[int, int]:
-    for width, cost in zip(probes, costs(probes), strict=True):
-        if cost > budget:
-            return fits, width
-        fits = width
-    return fits, too_wide
 
 
 @dataclass(frozen=True, slots=True)
