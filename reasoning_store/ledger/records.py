@@ -64,7 +64,7 @@ class MetadataChange(NamedTuple):
 
 
 class MessagePlace(NamedTuple):
-    """The place of a message."""
+    """The place of a message: the branch that its row is on, and its position."""
 
     branch: int
     position: int

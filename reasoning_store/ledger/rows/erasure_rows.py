@@ -40,13 +40,14 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import (
     BranchRow,
+    MessagePlace,
     NewMessage,
     StoredRow,
 )
 from reasoning_store.ledger.rows import decode, pairs, recomputation
 from reasoning_store.ledger.rows import encode as columns
 from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params
-from reasoning_store.ledger.rows.pairs import RowAddress, ToolRow
+from reasoning_store.ledger.rows.pairs import ToolRow
 from reasoning_store.ledger.rows.recomputation import Own
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
@@ -193,7 +194,7 @@ _PROFILES = Statement(
 class Change:
     """The new values of a row."""
 
-    place: RowAddress
+    place: MessagePlace
     columns: Mapping[str, Any]
     own: Own
     was: bytes | None
@@ -217,13 +218,13 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
             known[of] = [(at, _tool_blocks(role, data)) for at, role, data in found]
         return known[of]
 
-    start = (branches.segment_at(lineage, position).branch, position)
+    start = MessagePlace(branches.segment_at(lineage, position).branch, position)
     changes = []
     for place in sorted(pairs.erased_together(start, lineages, tool_rows)):
         row = _ROLE.row(connection, _params(key, place))
         role = None if row is None else decode.ROLES.get(row[0])
         if role is None:
-            raise CorruptRow(f"message {place[1]} cannot be read back")
+            raise CorruptRow(f"message {place.position} cannot be read back")
         emptied = NewMessage(Message(role=role, status="erased"))
         encoded = columns.encode_message(emptied, id="", created_at=0)
         changes.append(
@@ -242,12 +243,12 @@ def without_reasoning(row: StoredRow, left: Message, counts: Counts) -> Change:
     """Return how a message becomes what is left of it without reasoning."""
     encoded = columns.encode_message(NewMessage(left, counts), id=row.id, created_at=row.created_at)
     own = Own(starts_turn=left.starts_turn, has_request=None)
-    place = (row.branch, row.position)
+    place = MessagePlace(row.branch, row.position)
     return Change(place, encoded.columns, own, row.digest, encoded.body)
 
 
-def _params(key: int, place: RowAddress) -> dict[str, Any]:
-    return {"key": key, "of": place[0], "at": place[1]}
+def _params(key: int, place: MessagePlace) -> dict[str, Any]:
+    return {"key": key, "of": place.branch, "at": place.position}
 
 
 def lock(connection: Connection, key: int) -> None:
@@ -269,7 +270,7 @@ def apply(
     lineages = branches.all_of(connection, key)
     by_branch: dict[int, dict[int, Change]] = {}
     for change in changes:
-        by_branch.setdefault(change.place[0], {})[change.place[1]] = change
+        by_branch.setdefault(change.place.branch, {})[change.place.position] = change
     made: list[Change] = []
     unsaid: list[Change] = []
     """Of these, what a summary can have been made from: not those that only lost a seal."""
@@ -340,7 +341,7 @@ def _summaries(
         {"key": key, "of": branch, "number": number}
         for branch, number, first, last in _RANGES.rows(connection, {"key": key})
         if any(
-            first <= change.place[1] <= last and pairs.holds(by_number[branch], change.place)
+            first <= change.place.position <= last and pairs.holds(by_number[branch], change.place)
             for change in made
         )
     ]

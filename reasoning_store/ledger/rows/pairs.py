@@ -9,23 +9,23 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from reasoning_store.conversation.tool_pairs import ToolBlock, erased_with
-from reasoning_store.ledger.records import BranchRow
+from reasoning_store.ledger.records import BranchRow, MessagePlace
 
-RowAddress: TypeAlias = tuple[int, int]
-"""The place of a row: the branch that owns it, and its position."""
 ToolRow: TypeAlias = tuple[int, Sequence[ToolBlock]]
 """The position of a row with calls or responses, and these."""
 
 
 def erased_together(
-    start: RowAddress, lineages: Sequence[BranchRow], tool_rows: Callable[[int], Sequence[ToolRow]]
-) -> set[RowAddress]:
+    start: MessagePlace,
+    lineages: Sequence[BranchRow],
+    tool_rows: Callable[[int], Sequence[ToolRow]],
+) -> set[MessagePlace]:
     """Return ``start`` and every row that is erased with it.
 
     ``tool_rows`` returns the own rows of a branch that hold calls or responses, in order.
     """
     found, waiting = {start}, [start]
-    partners: dict[int, dict[RowAddress, set[RowAddress]]] = {}
+    partners: dict[int, dict[MessagePlace, set[MessagePlace]]] = {}
     while waiting:
         place = waiting.pop()
         for lineage in lineages:
@@ -38,26 +38,25 @@ def erased_together(
     return found
 
 
-def holds(lineage: BranchRow, place: RowAddress) -> bool:
+def holds(lineage: BranchRow, place: MessagePlace) -> bool:
     """Whether a lineage has this very row, and not another at its position."""
-    branch, position = place
     return any(
-        segment.branch == branch and segment.first <= position <= segment.last
+        segment.branch == place.branch and segment.first <= place.position <= segment.last
         for segment in lineage.segments
     )
 
 
 def _partners(
     lineage: BranchRow, tool_rows: Callable[[int], Sequence[ToolRow]]
-) -> dict[RowAddress, set[RowAddress]]:
+) -> dict[MessagePlace, set[MessagePlace]]:
     """Return the rows that are erased with each row of a lineage."""
     rows = [
-        ((segment.branch, position), tools)
+        (MessagePlace(segment.branch, position), tools)
         for segment in lineage.segments
         for position, tools in tool_rows(segment.branch)
         if segment.first <= position <= segment.last
     ]
-    found: dict[RowAddress, set[RowAddress]] = {}
+    found: dict[MessagePlace, set[MessagePlace]] = {}
     for caller, response in erased_with([tools for _, tools in rows]):
         found.setdefault(rows[caller][0], set()).add(rows[response][0])
         found.setdefault(rows[response][0], set()).add(rows[caller][0])

@@ -12,9 +12,8 @@ from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import TOTALLED
-from reasoning_store.ledger.records import BranchRow, RunningTotals
+from reasoning_store.ledger.records import BranchRow, MessagePlace, RunningTotals
 from reasoning_store.ledger.rows import decode, encode, totals
-from reasoning_store.ledger.rows.pairs import RowAddress
 from reasoning_store.ledger.tables import TOTALS, messages
 from reasoning_store.ledger.tables import branches as branches_table
 
@@ -58,7 +57,7 @@ def recompute_totals(
     connection: Connection,
     key: int,
     lineages: Sequence[BranchRow],
-    changed: Mapping[RowAddress, Own],
+    changed: Mapping[MessagePlace, Own],
 ) -> None:
     """Compute the running totals again from the first changed row on, in each branch with it."""
     firsts: dict[int, int] = {}
@@ -81,7 +80,7 @@ def _one(
     key: int,
     lineage: BranchRow,
     start: int,
-    changed: Mapping[RowAddress, Own],
+    changed: Mapping[MessagePlace, Own],
 ) -> None:
     this = {"key": key, "of": lineage.number}
     carried = branches.totals_at(connection, key, lineage, [start - 1])[start - 1].totals
@@ -91,7 +90,7 @@ def _one(
         updates: list[dict[str, Any]] = []
         for row in page:
             try:
-                old, own = _old_and_own(row, changed.get((lineage.number, row[0])))
+                old, own = _old_and_own(row, changed.get(MessagePlace(lineage.number, row[0])))
             except decode.UNREADABLE:
                 raise CorruptRow(f"message {row[0]} cannot be read back") from None
             carried = totals.add_totals(carried, own)
