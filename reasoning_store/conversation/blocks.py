@@ -208,7 +208,10 @@ class Message:
     @property
     def has_call(self) -> bool:
         """Whether its turn continues: it calls a tool, or is paused."""
-        return self.finish_reason == _PAUSED or ToolCallBlock in map(type, self.blocks)
+        for block in self.blocks:
+            if type(block) is ToolCallBlock:
+                return True
+        return self.finish_reason == _PAUSED
 
     @property
     def text(self) -> str:

@@ -17,19 +17,17 @@ A strip policy can name no more; requests and running totals both work with this
 """
 
 
-class TurnMarks(NamedTuple):
-    """The facts of one message that decide where turns start."""
-
-    starts_turn: bool
-    has_call: bool
-    has_thinking: bool
-
-
-class Marked(Protocol):
+class MessageInView(Protocol):
     """A message of a view."""
 
     @property
-    def marks(self) -> TurnMarks: ...
+    def starts_turn(self) -> bool: ...
+
+    @property
+    def has_call(self) -> bool: ...
+
+    @property
+    def has_thinking(self) -> bool: ...
 
 
 class TurnPosition(NamedTuple):
@@ -51,20 +49,18 @@ _POSITIONS = {
 }
 
 
-def turn_positions(view: Sequence[Marked]) -> list[TurnPosition]:
+def turn_positions(view: Sequence[MessageInView]) -> list[TurnPosition]:
     """Return the position of each message of a view, in order."""
-    marks = [item.marks for item in view]
-    start, open_call = 0, False
-    for number, (starts_turn, has_call, _) in enumerate(marks):
-        if starts_turn:
-            start, open_call = number, False
-        open_call |= has_call
+    calls = [item.has_call for item in view]
+    starts = (number for number in range(len(view) - 1, -1, -1) if view[number].starts_turn)
+    start = next(starts, 0)
+    open_call = True in calls[start:]
     positions: list[TurnPosition] = []
     rank = 0
-    for number in range(len(marks) - 1, -1, -1):
-        _, has_call, has_thinking = marks[number]
+    for number in range(len(view) - 1, -1, -1):
+        has_thinking = view[number].has_thinking
         own = rank if has_thinking else MOST_LAST_THINKERS
-        positions.append(_POSITIONS[own, number >= start, has_call, open_call])
+        positions.append(_POSITIONS[own, number >= start, calls[number], open_call])
         if has_thinking and rank < MOST_LAST_THINKERS:
             rank += 1
     return positions[::-1]

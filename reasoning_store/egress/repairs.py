@@ -60,6 +60,15 @@ from reasoning_store.wire.tools import call_arguments, parse_arguments
 
 _SENT_AS_THEY_ARE: Final = frozenset({TextBlock, ThinkingBlock})
 """Blocks that no provider refuses."""
+
+
+def _needs_none(message: Message) -> bool:
+    for block in message.blocks:
+        if type(block) not in _SENT_AS_THEY_ARE:
+            return False
+    return True
+
+
 _LEFT_OUT: Final[Mapping[Unpaired, WarningCode]] = {
     "unusable": "call_unusable",
     "repeated": "response_repeated",
@@ -71,14 +80,13 @@ def repair(
     messages: Sequence[Message], owed: Sequence[bool], to: Target
 ) -> tuple[list[Outgoing], tuple[RequestWarning, ...]]:
     """Return the messages that are sent of a selection, and the warnings of their repairs."""
-    messages = [read_answers(message) for message in messages]
     repairs = _Repairs(messages, to)
     outgoing: list[Outgoing] = []
-    for number, message in enumerate(messages):
+    for number, message in enumerate(repairs.messages):
         if message.status == "streaming":
             repairs.warn("draft")
             continue
-        needs_none = _SENT_AS_THEY_ARE.issuperset(map(type, message.blocks))
+        needs_none = repairs.needs_none[number]
         blocks = message.blocks if needs_none else tuple(repairs.repaired_blocks(number))
         if not blocks and repairs.has_media_left_out(message):
             blocks = (TextBlock(text=NO_MEDIA),)
@@ -96,12 +104,16 @@ class _Repairs:
     """The repairs of one conversation for one target."""
 
     def __init__(self, messages: Sequence[Message], to: Target) -> None:
-        self._messages = messages
+        self.needs_none = [_needs_none(message) for message in messages]
+        self.messages = [
+            message if needs_none else read_answers(message)
+            for message, needs_none in zip(messages, self.needs_none, strict=True)
+        ]
         self._to = to
         self._media = to.contract.messages.media
         self._json_arguments = to.contract.messages.json_arguments_only
-        self._pairs = pair_messages(messages)
-        self._displaced = displaced_responses(messages, self._pairs)
+        self._pairs = pair_messages(self.messages)
+        self._displaced = displaced_responses(self.messages, self._pairs)
         self._ids = _accepted_ids(self._pairs, to.contract)
         self._admissibility = Admissibility(to)
         self.warnings: dict[WarningCode, RequestWarning] = {}
@@ -122,7 +134,7 @@ class _Repairs:
     def _leave_media_out(self) -> None:
         kinds = {
             block.kind
-            for message in self._messages
+            for message in self.messages
             for block in message.blocks
             if isinstance(block, MediaBlock) and self._is_not_taken(block)
         }
@@ -133,7 +145,7 @@ class _Repairs:
 
     def repaired_blocks(self, number: int) -> Iterator[Block]:
         """Yield the blocks that are sent of a message itself."""
-        message = self._messages[number]
+        message = self.messages[number]
         for index, block in enumerate(message.blocks):
             sent = self._repaired_block(block, (number, index), message)
             if sent is not None:
@@ -178,7 +190,7 @@ class _Repairs:
 
         They are due at the end of a conversation, too: no model answers without them.
         """
-        message = self._messages[number]
+        message = self.messages[number]
         for index, call in enumerate(message.blocks):
             spot = (number, index)
             if not isinstance(call, ToolCallBlock) or spot in self._pairs.unpaired:
@@ -192,7 +204,7 @@ class _Repairs:
                 )
             elif found in self._displaced:
                 self.warn("response_moved")
-                response = self._messages[found[0]].blocks[found[1]]
+                response = self.messages[found[0]].blocks[found[1]]
                 assert isinstance(response, ToolResponseBlock)
                 yield self._with_call_id(found, response)
 

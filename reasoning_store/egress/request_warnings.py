@@ -256,7 +256,7 @@ def _changed_prefix(
     for one in selected:
         item, position = one.item, one.position
         message = item.message
-        if item.marks.starts_turn:
+        if item.starts_turn:
             left_out_in_turn = False
         if altered is None and item.summary:
             altered = "an earlier message was compacted"

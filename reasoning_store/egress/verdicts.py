@@ -11,7 +11,6 @@ from reasoning_store.conversation.blocks import (
     Message,
 )
 from reasoning_store.conversation.thinking_header import ThinkingHeader
-from reasoning_store.conversation.turns import TurnMarks
 
 Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
 
@@ -102,11 +101,16 @@ class ViewedMessage(NamedTuple):
     """Its thinking blocks, where they were not read."""
 
     @property
-    def marks(self) -> TurnMarks:
-        """The facts that decide where turns start."""
-        message = self.message
-        starts_turn = not self.summary and message.starts_turn
-        return TurnMarks(starts_turn, message.has_call, bool(self.counts.thinking))
+    def starts_turn(self) -> bool:
+        return not self.summary and self.message.starts_turn
+
+    @property
+    def has_call(self) -> bool:
+        return self.message.has_call
+
+    @property
+    def has_thinking(self) -> bool:
+        return bool(self.counts.thinking)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

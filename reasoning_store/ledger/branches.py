@@ -214,6 +214,14 @@ def all_of(connection: Connection, key: int) -> list[BranchRow]:
     return found
 
 
+def find(rows: Iterable[BranchRow], branch: int) -> BranchRow:
+    """Return the branch of a number among those of its session."""
+    for row in rows:
+        if row.number == branch:
+            return row
+    raise no_branch(branch)
+
+
 def segments_upto(segments: Iterable[Segment], last: int) -> tuple[Segment, ...]:
     """Return the part of a lineage that lies at or before ``last``."""
     return tuple(

@@ -136,6 +136,19 @@ def get(
     return of_segments(connection, key, [one], thinking=thinking)[0]
 
 
+def message_snapshot(
+    connection: Connection, key: int, branch: int, position: int, now: int
+) -> HistorySnapshot:
+    """Return one message, or the draft that is at its position, with all branches."""
+    draft = draft_rows.get(connection, key, branch, now=now)
+    if draft is not None and draft.position == position:
+        return HistorySnapshot([], draft, branches.all_of(connection, key))
+    found = branches.all_of(connection, key)
+    segment = branches.segment_at(branches.find(found, branch), position)
+    one = Segment(segment.branch, position, position)
+    return HistorySnapshot(of_segments(connection, key, [one], thinking=True), None, found)
+
+
 def from_position(
     connection: Connection, key: int, branch: int, position: int, *, count: int
 ) -> list[StoredRow]:
@@ -188,26 +201,32 @@ def window(
     if tokens is not None and width:
         costs = _costs(connection, key, found, first - 1 if forward else last, forward)
         width = windows.widest(width, costs, tokens)
-    read = partial(_range, connection, key, found, thinking)
-    look = partial(_range, connection, key, found, False)
+    look = partial(_look, connection, key, found)
+    parts = partial(branches.segments_between, found)
     grows = tokens is None
+    start = first if forward else last - width + 1
+    end = start + width - 1
+    rows = of_segments(connection, key, parts(start, end), thinking=thinking)
+    if not 0 < width < total:
+        return rows
     if forward:
-        cut = first + width - 1
-        rows = read(first, cut)
-        end = _end(cut, rows, last, look, grows=grows) if 0 < width < total else cut
-        return rows + read(cut + 1, end) if end > cut else rows[: end - first + 1]
-    cut = last - width
-    rows = read(cut + 1, last)
-    floor = partial(_floor, connection, key, found, cut, first)
-    start = _start(cut, rows, floor, look, grows=grows) if 0 < width < total else cut
-    return read(start + 1, cut) + rows if start < cut else rows[start - cut :]
+        cut = _end(end, rows, last, look, grows=grows)
+        if cut <= end:
+            return rows[: cut - start + 1]
+        return rows + of_segments(connection, key, parts(end + 1, cut), thinking=thinking)
+    floor = partial(_floor, connection, key, found, start - 1, first)
+    cut = _start(start - 1, rows, floor, look, grows=grows)
+    if cut >= start - 1:
+        return rows[cut - start + 1 :]
+    return of_segments(connection, key, parts(cut + 1, start - 1), thinking=thinking) + rows
 
 
-def _range(
-    connection: Connection, key: int, found: BranchRow, thinking: bool, first: int, last: int
+def _look(
+    connection: Connection, key: int, found: BranchRow, first: int, last: int
 ) -> list[StoredRow]:
+    """Return messages without their thinking: whether a window parts a pair needs none."""
     segments = branches.segments_between(found, first, last)
-    return of_segments(connection, key, segments, thinking=thinking)
+    return of_segments(connection, key, segments, thinking=False)
 
 
 def _costs(
@@ -280,7 +299,7 @@ def splits(connection: Connection, key: int, branch: int, position: int) -> bool
     found = branches.get(connection, key, branch)
     branches.segment_at(found, position)
     carried = branches.totals_at(connection, key, found, [position])[position].totals
-    look = partial(_range, connection, key, found, False)
+    look = partial(_look, connection, key, found)
     rows = look(carried.turn_start or 1, position)
     return _end(position, rows, found.totals.position, look, grows=True) != position
 
@@ -370,17 +389,9 @@ class History:
     def moment_at(self, session_key: int, branch: int, position: int) -> HistorySnapshot:
         """Return one message likewise; None if the draft is at its position."""
         now = self._clock.now()
-
-        def read(connection: Connection) -> HistorySnapshot:
-            draft = draft_rows.get(connection, session_key, branch, now=now)
-            arriving = draft is not None and draft.position == position
-            return HistorySnapshot(
-                [] if arriving else [get(connection, session_key, branch, position, thinking=True)],
-                draft if arriving else None,
-                branches.all_of(connection, session_key),
-            )
-
-        return self._database.read(read)
+        return self._database.read(
+            partial(message_snapshot, key=session_key, branch=branch, position=position, now=now)
+        )
 
     def locate(self, session_key: int, branch: int, ids: Sequence[str]) -> tuple[int, list[int]]:
         """Return a branch that has these messages, and the position of each: ``branch``, if it

@@ -101,7 +101,9 @@ def view(
         segments += branches.segments_between(found, start, summary.first - 1)
         start = summary.last + 1
     segments += branches.segments_between(found, start, carried.position)
-    rows: list[ViewRow] = [*_read(connection, key, segments, thinking_from)]
+    rows: list[ViewRow] = []
+    for part, thinking in _split_segments(segments, thinking_from):
+        rows += history.of_segments(connection, key, [part], thinking=thinking)
     if in_force.cleared is not None:
         _clear(connection, key, found, in_force.cleared, rows)
     if summaries:
@@ -125,15 +127,6 @@ def _clear(
                 message=placeholders.cleared(row.message),
                 counts=replace(row.counts, visible=row.counts.visible - own),
             )
-
-
-def _read(
-    connection: Connection, key: int, segments: Sequence[Segment], thinking_from: int
-) -> list[StoredRow]:
-    rows: list[StoredRow] = []
-    for part, thinking in _split_segments(segments, thinking_from):
-        rows += history.of_segments(connection, key, [part], thinking=thinking)
-    return rows
 
 
 def _split_segments(

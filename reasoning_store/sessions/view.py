@@ -103,7 +103,9 @@ class SessionView:
         return [
             ViewedMessage(row.message, row.counts, row.position, summary=True)
             if isinstance(row, SummaryRow)
-            else ViewedMessage(row.message, row.counts, row.position, unread=row.headers or ())
+            else ViewedMessage(
+                row.message, row.counts, row.position, False, None, row.headers or ()
+            )
             for row in found
         ]
 
