@@ -61,14 +61,6 @@ from reasoning_store.wire.tools import call_arguments, parse_arguments
 _SENT_AS_THEY_ARE: Final = frozenset({TextBlock, ThinkingBlock})
 """Blocks that no provider refuses."""
 
-
-def _needs_none(message: Message) -> bool:
-    for block in message.blocks:
-        if type(block) not in _SENT_AS_THEY_ARE:
-            return False
-    return True
-
-
 _LEFT_OUT: Final[Mapping[Unpaired, WarningCode]] = {
     "unusable": "call_unusable",
     "repeated": "response_repeated",
@@ -104,7 +96,11 @@ class _Repairs:
     """The repairs of one conversation for one target."""
 
     def __init__(self, messages: Sequence[Message], to: Target) -> None:
-        self.needs_none = [_needs_none(message) for message in messages]
+        self.needs_none = [
+            not [block for block in message.blocks if type(block) not in _SENT_AS_THEY_ARE]
+            for message in messages
+        ]
+        """For each message: all of its blocks are sent as they are."""
         self.messages = [
             message if needs_none else read_answers(message)
             for message, needs_none in zip(messages, self.needs_none, strict=True)

@@ -241,7 +241,7 @@ def _headers(page: Page) -> Iterator[list[ThinkingHeader]]:
     """Yield the headers of each message that has thinking."""
     stored = [head[_SHAPE] for head in page.heads]
     for each in _parsed_each([text for text in stored if text is not None]):
-        yield [ThinkingHeader(*header) for header in each]
+        yield [*map(ThinkingHeader._make, each)]
 
 
 def _fill_message(

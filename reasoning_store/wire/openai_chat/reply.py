@@ -115,17 +115,15 @@ def _add_thought(block: ThinkingBlock, contract: Contract, collected: _ReplyFiel
 
 def _field_of(block: ThinkingBlock, contract: Contract) -> str | None:
     """Return the field of a thought: the one it came from, if the host reads it there."""
-    source = block.source_field
-    own = source is not None and source in (
-        contract.returning.returns_in,
-        *contract.returning.returns_in_own_field,
+    source, rules = block.source_field, contract.returning
+    own = source is not None and (
+        source == rules.returns_in or source in rules.returns_in_own_field
     )
-    arrays = [
-        name for name in contract.returning.returns_in_own_field if name in reasoning_arrays.ALIASES
-    ]
-    if block.opaque and arrays and not (own and source in arrays):
-        return arrays[0]
-    return source if own else contract.returning.returns_in
+    if block.opaque:
+        arrays = [name for name in rules.returns_in_own_field if name in reasoning_arrays.ALIASES]
+        if arrays and not (own and source in arrays):
+            return arrays[0]
+    return source if own else rules.returns_in
 
 
 def _array_entries(block: ThinkingBlock, alias: str) -> list[dict[str, Any]]:
