@@ -18,8 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from benchmarks.conversation import SESSION, USAGE, Turn
-from reasoning_store.ledger.rows.keys import session_key
+from benchmarks.conversation import MAKER, SESSION, USAGE, Turn
+from reasoning_store.ledger.rows.keys import origin_number, session_key
 from reasoning_store.tokens import DEFAULT_ENCODING, vocabularies
 
 KEY = session_key("", SESSION)
@@ -27,12 +27,12 @@ Execute = Callable[[str, Sequence[Any]], Iterable[Any]]
 
 _RANGE = "WHERE session_key = ? AND branch = 1 AND position BETWEEN ? AND ? ORDER BY position"
 _HEADS = (
-    "SELECT position, id, role, status, created_at, origin, visible, exactness, shape, digest"
-    f" FROM messages {_RANGE}"
+    "SELECT position, id, role, status, created_at, origin, visible, exactness, shape, digest,"
+    f" annotations FROM messages {_RANGE}"
 )
 _BODIES = f"SELECT position, text, data FROM bodies {_RANGE}"
 _THINKING = (
-    "SELECT position, ordinal, tokens, source_field, thought, data"
+    "SELECT position, ordinal, tokens, source_field, thought, data, is_hidden"
     f" FROM thinking_blocks {_RANGE}, ordinal"
 )
 _ROLES = f"SELECT position, role FROM messages {_RANGE}"
@@ -137,7 +137,7 @@ def load_objects(
     """Return the messages of a range as a library gives them: objects, of plain classes."""
     out: list[_Stored] = []
     for head, text, value, thoughts in load(execute, first, last, thinking=thinking):
-        position, id, role, status, at, origin, visible, exactness, _, digest = head
+        position, id, role, status, at, origin, visible, exactness, _, digest, _ = head
         blocks: list[_Text | _Thought] = [_Thought(row[4], row[3], row[5]) for row in thoughts]
         about = value or {}
         message = _Message(
@@ -211,13 +211,13 @@ _TAKE = """UPDATE branches SET next_position = next_position + 2,
 _MESSAGE_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
     thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
     sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    input, output, reasoning, clearable, sum_clearable"""
-_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 26)})"
+    input, output, reasoning, clearable, sum_clearable, origin, echo"""
+_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 28)})"
 # A column that stays NULL is not named: the driver takes longer over None than over a text.
 _INSERT_QUESTION = f"""INSERT INTO messages (session_key, branch, position, id, role, status,
     created_at, visible, thinking, exactness, has_call, digest, sum_visible, sum_portable,
-    sum_portable_calls, turn_start, turn_has_call, sum_reported, sum_estimated, clearable,
-    sum_clearable) VALUES ({", ".join("?" * 21)})"""
+    sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
+    clearable, sum_clearable, echo) VALUES ({", ".join("?" * 23)})"""
 _INSERT_ASKED = "INSERT INTO bodies (session_key, branch, position, text) VALUES (?,?,?,?)"
 _INSERT_ANSWER = "INSERT INTO bodies (session_key, branch, position, text, data) VALUES (?,?,?,?,?)"
 _INSERT_THINKING = """INSERT INTO thinking_blocks
@@ -228,6 +228,18 @@ _REPLY = json.dumps(
     {"usage": [*USAGE.values(), None, None], "finishReason": "stop"}, separators=(",", ":")
 )
 _DIGEST = bytes(16)
+_MAKER = json.dumps(MAKER, separators=(",", ":"))
+_ORIGIN = origin_number(_MAKER)
+"""The number under which a session has the maker of its replies."""
+_ECHO = (1 << 62) - 1
+"""What is taken of Python's hash: an echo is any number, and one for each text."""
+
+
+def write_maker(execute: Any) -> None:
+    """Write who makes the replies of a new session: once, as ours does."""
+    execute(
+        "INSERT INTO origins (session_key, number, origin) VALUES (?, ?, ?)", (KEY, _ORIGIN, _MAKER)
+    )
 
 
 def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> None:
@@ -237,14 +249,24 @@ def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> 
     shape = f'[[0,{thought},32,"reasoning_content"]]'
     about = "complete", now
     asking = (asked + 4, 0, 0, 0, _DIGEST)
-    after_asking = (visible - answered - 4, portable - thought, 0, first, 0, 0, 0)
+    after_asking = (
+        visible - answered - 4,
+        portable - thought,
+        0,
+        first,
+        0,
+        first - 1 or None,
+        0,
+        0,
+    )
     replying = (answered + 4, thought, 0, 0, shape, _DIGEST)
     after_replying = (visible, portable, 0, first, 0, first + 1, 0, 0)
-    used = (USAGE["input"], USAGE["output"], USAGE["reasoning"], 0, 0)
+    used = (USAGE["input"], USAGE["output"], USAGE["reasoning"], 0, 0, _ORIGIN)
+    echoes = hash(turn.asked) & _ECHO, hash(turn.answered) & _ECHO
     place = (KEY, 1, first, f"{now}-{first}", "user", *about)
-    execute(_INSERT_QUESTION, (*place, *asking, *after_asking, 0, 0))
+    execute(_INSERT_QUESTION, (*place, *asking, *after_asking, 0, 0, echoes[0]))
     place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", *about)
-    execute(_INSERT_REPLY, (*place, *replying, *after_replying, *used))
+    execute(_INSERT_REPLY, (*place, *replying, *after_replying, *used, echoes[1]))
     execute(_INSERT_ASKED, (KEY, 1, first, turn.asked))
     execute(_INSERT_ANSWER, (KEY, 1, first + 1, turn.answered, _REPLY))
     execute(_INSERT_THINKING, (KEY, first + 1, thought, turn.thought))
@@ -269,11 +291,13 @@ POSTGRES_TURN = f"""WITH old AS (
     INSERT INTO messages ({_MESSAGE_COLUMNS})
     SELECT %(key)s, 1, first, %(id)s::text || first, 'user', 'complete', %(now)s, %(asked)s, 0,
         0, 0, NULL, %(digest)s, sum_visible - %(answered)s, sum_portable - %(thought)s, 0, first,
-        0, NULL::bigint, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0 FROM old
+        0, first - 1, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0, NULL::bigint,
+        %(asked_echo)s FROM old
     UNION ALL
     SELECT %(key)s, 1, first + 1, %(id)s::text || (first + 1), 'assistant', 'complete', %(now)s,
         %(answered)s, %(thought)s, 0, 0, %(shape)s, %(digest)s, sum_visible, sum_portable, 0,
-        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0 FROM old
+        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0, %(origin)s,
+        %(answered_echo)s FROM old
 ), in_bodies AS (
     INSERT INTO bodies (session_key, branch, position, text, data)
     SELECT %(key)s, 1, first, %(question)s::text, NULL::text FROM old
@@ -301,6 +325,9 @@ def postgres_turn(turn: Turn, counts: tuple[int, int, int], now: int) -> dict[st
         "id": f"{now}-",
         "now": now,
         "digest": _DIGEST,
+        "origin": _ORIGIN,
+        "asked_echo": hash(turn.asked) & _ECHO,
+        "answered_echo": hash(turn.answered) & _ECHO,
         "shape": f'[[0,{thought},32,"reasoning_content"]]',
         "question": turn.asked,
         "reasons": turn.thought,

@@ -91,6 +91,7 @@ def bare_import(setting: Setting) -> Iterator[Sample]:
 def write_bare(target: Path, path: Path, encoder: Callable[[str], Sequence[int]]) -> None:
     with closing(bare.connect(target)) as connection:
         execute = connection.execute
+        bare.write_maker(execute)
         execute("BEGIN IMMEDIATE")
         for number, turn in enumerate(_read(path), 1):
             bare.append(execute, turn, bare.tokens(encoder, turn), number)

@@ -81,6 +81,7 @@ def writers(setting: Setting) -> Iterator[Sample]:
         store.session(SESSION, create=True)
     encoder, clock, lock = bare.encode(), _clock(), Lock()
     with closing(bare.connect(path)) as connection:
+        bare.write_maker(connection.execute)
 
         def work(pool: Iterator[Turn]) -> None:
             one = next(pool)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
@@ -11,8 +10,7 @@ from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.conversation.thinking_header import ThinkingHeader, shape_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageParts:
+class MessageParts(NamedTuple):
     """The sources of a message's columns."""
 
     id: str
@@ -27,7 +25,8 @@ class MessageParts:
 
     def reported(self, name: str) -> int | None:
         """Return a number of the usage that sums can use: more would overflow them."""
-        value = getattr(self.message.usage, name, None)
+        usage = self.message.usage
+        value = None if usage is None else getattr(usage, name)
         return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
 
@@ -165,7 +164,9 @@ CHANGED_BY_ERASURE = tuple(column.name for column in _DESCRIBED if not column.su
 EXPORTED = {column.name: column.exported_as for column in _DESCRIBED if column.exported_as}
 """Of each column that is exported by itself: the field of the line."""
 
+_ENCODERS = [(column.name, column.encode) for column in _DESCRIBED]
+
 
 def encode_columns(parts: MessageParts) -> dict[str, Any]:
     """Return the columns of a message, in their order."""
-    return {column.name: column.encode(parts) for column in _DESCRIBED}
+    return {name: encode(parts) for name, encode in _ENCODERS}

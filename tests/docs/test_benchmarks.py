@@ -611,6 +611,27 @@ def test_the_floor_writes_the_rows_that_ours_writes(conversation: Path) -> None:
     assert counted == built
 
 
+def test_the_floor_fills_the_columns_that_ours_fills(conversation: Path) -> None:
+    """A column that only ours writes would be work, and an index, that the floor is spared."""
+    turn = turns(2)[0]
+    with rs.Store(f"sqlite:///{conversation}") as store:
+        store.session(SESSION).append(list(messages()[0]))
+    with closing(bare.connect(conversation)) as connection:
+        bare.write(connection, turn, bare.tokens(bare.encode(), turn), 1)
+        mine, floors = (
+            [
+                [value is not None for value in row]
+                for row in connection.execute(
+                    "SELECT * FROM messages WHERE position BETWEEN ? AND ?", (first, first + 1)
+                )
+            ]
+            for first in (13, 15)
+        )
+
+    assert len(mine) == 2
+    assert mine == floors
+
+
 def test_the_floor_on_a_server_writes_and_reads_the_rows_that_ours_does(postgres_url: str) -> None:
     """One statement adds what a turn of ours adds."""
     histories.fill(postgres_url, 12)
