@@ -205,12 +205,13 @@ def _append_on_postgres(
     heads, texts, thoughts, kinds = [], [], [], []
     for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
         place = {"position": carried.position}
-        digest = "\\x" + item.columns["digest"].hex()
-        head = {**item.columns, **totals_columns(carried), "digest": digest, "opaque": None}
+        head = {**place, **item.columns, **totals_columns(carried)}
+        head["digest"] = "\\x" + head["digest"].hex()
+        head["opaque"] = None
         head["made_by"] = item.origin and item.origin[1]
-        heads.append({**place, **_without_nulls(head)})
-        texts.append({**place, **_without_nulls(item.body)})
-        thoughts += [{**place, **_without_nulls(row)} for row in item.thinking]
+        heads.append(_without_nulls(head))
+        texts.append(_without_nulls(place | item.body))
+        thoughts += [_without_nulls(place | row) for row in item.thinking]
         kinds.append(dict(carried.opaque))
     rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
     merging = _json(kinds) if kinds[-1] else None
