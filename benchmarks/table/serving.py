@@ -27,7 +27,7 @@ def _workload(
         promise="gateway",
         sizes=(size,),
         storage="disk",
-        rounds=(9, 9),
+        rounds=(7, 7),
         bounds=bounds,
         contenders=(
             who.ours(timed(serving.ours)),
@@ -44,7 +44,7 @@ WORKLOADS: tuple[Workload, ...] = (
         "gateway-chunk",
         "a chunk on its way through the gateway, p99",
         "chunks",
-        400,
+        1_000,
         serving.chunk_delay,
         Bound(0.002 / 1.5, CLASS),
         Bound(2.0, BARE),
