@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Counts, Message, Origin
-from reasoning_store.conversation.errors import CorruptRow, InvalidCall, ReasoningStoreError
+from reasoning_store.conversation.errors import (
+    Conflict,
+    CorruptRow,
+    InvalidCall,
+    NotFound,
+    ReasoningStoreError,
+)
 from reasoning_store.ledger import compactions
 from reasoning_store.ledger.erasure import Count
 from reasoning_store.ledger.records import DraftRow, NewMessage
@@ -37,6 +44,15 @@ class LineError(Exception):
     def __init__(self, number: int, error: ReasoningStoreError) -> None:
         self.number = number
         self.error = error
+
+
+@contextmanager
+def at_line(number: int) -> Iterator[None]:
+    """Name another line as the place of an error."""
+    try:
+        yield
+    except (Conflict, InvalidCall, NotFound) as error:
+        raise LineError(number, error) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

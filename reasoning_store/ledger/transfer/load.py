@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import Conflict, InvalidCall, ReasoningStoreError
+from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.ledger import audit_session, branches, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, DraftRow
 from reasoning_store.ledger.rows import (
     compaction_rows,
-    decode,
     draft_rows,
     erasure_rows,
     message_rows,
@@ -36,8 +35,10 @@ from reasoning_store.ledger.transfer.import_ import (
     IncomingMessage,
     IncomingSession,
     LineError,
+    at_line,
 )
 from reasoning_store.ledger.transfer.lines import CompactionLine, SessionLine
+from reasoning_store.ledger.view_records import CompactionRow
 
 _s, _m, _h = sessions_table.c, messages.c, branches_table.c
 _p, _c = settings_profiles.c, compactions_table.c
@@ -55,16 +56,12 @@ _FINISH = Statement(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
     .values(
-        {
-            name: bindparam(name)
-            for name in ("current_branch", "updated_at", "erased_at", "crossed", "archived")
+        {name: bindparam(name) for name in ("current_branch", "erased_at", "crossed", "archived")}
+        | {
+            name: func.coalesce(bindparam(name, type_=BigInteger), _s[name])
+            for name in ("updated_at", *_SUMS)
         }
     )
-)
-_USED = Statement(
-    update(sessions_table)
-    .where(_s.session_key == bindparam("key"))
-    .values({name: bindparam(name) for name in _SUMS})
 )
 _NEXT = update(branches_table).where(*_BRANCH).values(next_compaction=bindparam("number"))
 _SET_NEXT_COMPACTION = Statement(_NEXT)
@@ -84,18 +81,6 @@ _PROFILE = Statement(
     select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
 )
 _COMPACTIONS = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
-_STORED_COMPACTIONS = Statement(
-    select(
-        _c.number,
-        _c.first,
-        _c.last,
-        _c.summary,
-        _c.kind,
-        _c.supersedes,
-        _c.superseded_by,
-        _c.undone_at,
-    ).where(*_COMPACTIONS)
-)
 _INSERT_COMPACTION = Statement(insert(compactions_table))
 _CHANGE_COMPACTION = Statement(
     update(compactions_table)
@@ -137,49 +122,41 @@ def load(connection: Connection, owner: str, incoming: IncomingSession, *, now: 
     sessions.get(connection, owner, incoming.line.id)
     new = 0
     for branch in incoming.branches.values():
-        try:
+        with at_line(branch.number):
             _load_branch(connection, key, branch, now=now)
-        except (Conflict, InvalidCall, ReasoningStoreError) as error:
-            raise LineError(branch.number, error) from None
         new += _load_messages(connection, key, branch)
     for branch in incoming.branches.values():
         _load_compactions(connection, key, branch, now=now)
         if branch.draft is not None:
-            try:
+            with at_line(branch.draft_number):
                 _load_draft(connection, branch.draft)
-            except Conflict as error:
-                raise LineError(branch.draft_number, error) from None
     if is_new:
-        try:
+        with at_line(incoming.number):
             _finish(connection, key, incoming.line, incoming.recounted)
-        except InvalidCall as error:
-            raise LineError(incoming.number, error) from None
     total = sum(len(branch.messages) for branch in incoming.branches.values())
     return Loaded(new, total - new)
 
 
 def _finish(connection: Connection, key: int, line: SessionLine, recounted: int) -> None:
     """Set what appends do not set; refuse sums that the messages do not give."""
-    updated_at = line.updated_at
-    if updated_at is None:
-        updated_at = sessions.by_key(connection, key).updated_at
+    counted = None if line.counted is None else max(line.counted + recounted, 0)
+    used = (line.reported, counted, line.unreported)
+    if None in used:
+        used = (None, None, None)
     _FINISH.run(
         connection,
         {
             "key": key,
             "current_branch": line.current_branch,
-            "updated_at": updated_at,
+            "updated_at": line.updated_at,
             "erased_at": line.erased_at,
             "crossed": codec.dumps(line.crossed) if line.crossed else None,
             "archived": int(line.archived),
+            **dict(zip(_SUMS, used, strict=True)),
         },
     )
-    counted = None if line.counted is None else max(line.counted + recounted, 0)
-    used = (line.reported, counted, line.unreported)
-    if None not in used:
-        _USED.run(connection, {"key": key, **dict(zip(_SUMS, used, strict=True))})
-        for name, detail in audit_session.budget_problems(connection, key):
-            raise InvalidCall(f"{_SUMS[name]}: {detail}")
+    for name, detail in audit_session.budget_problems(connection, key):
+        raise InvalidCall(f"{_SUMS[name]}: {detail}")
 
 
 def _load_branch(connection: Connection, key: int, branch: IncomingBranch, *, now: int) -> None:
@@ -298,21 +275,19 @@ def _load_compactions(
         [_range(one.line) for one in given.values()], end
     ):
         raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
-    this = {"key": key, "of": lineage.number}
-    stored = {row[0]: row for row in _STORED_COMPACTIONS.rows(connection, this)}
-    every = {number: _stored_range(row) for number, row in stored.items()}
-    undone_at = {number: row[-1] for number, row in stored.items()}
+    stored = {one.number: one for one in compaction_rows.all_of(connection, key, lineage.number)}
+    every = {number: compaction_rows.placed(row) for number, row in stored.items()}
+    undone_at = {number: row.undone_at for number, row in stored.items()}
     new = []
     for number, one in given.items():
-        line = one.line
         if number not in stored:
             _check_turns(connection, key, lineage, one)
-            every[number] = _range(line)
+            every[number] = _range(one.line)
             new.append(one)
-        elif stored[number][1:4] != (line.first, line.last, one.summary["summary"]):
+        elif not _is_stored(one, stored[number]):
             raise LineError(one.number, Conflict("another compaction of this number is there"))
         if undone_at.get(number) is None:
-            undone_at[number] = line.undone_at
+            undone_at[number] = one.line.undone_at
     held = [one._replace(undone=undone_at[one.number] is not None) for one in every.values()]
     by = compaction_rows.superseders(held)
     held = [one._replace(superseded_by=by.get(one.number)) for one in held]
@@ -321,12 +296,23 @@ def _load_compactions(
         numbers = [one.line.number for one in new] + list(given)
         number = next((one for one in numbers if one in wrong), numbers[0])
         raise LineError(given[number].number, Conflict("other compactions are there"))
+    this = {"key": key, "of": lineage.number}
     _insert_compactions(connection, this, new, by, undone_at, now)
-    changed = [n for n in sorted(stored) if (by.get(n), undone_at[n]) != stored[n][-2:]]
     _CHANGE_COMPACTION.many(
         connection,
-        [{**this, "this": n, "by": by.get(n), "undone": undone_at[n]} for n in changed],
+        [
+            {**this, "this": number, "by": by.get(number), "undone": undone_at[number]}
+            for number, row in sorted(stored.items())
+            if (by.get(number), undone_at[number]) != (row.superseded_by, row.undone_at)
+        ],
     )
+
+
+def _is_stored(one: IncomingCompaction, row: CompactionRow) -> bool:
+    """Whether a stored compaction of the same number has the range and the summary of a line."""
+    summary = codec.dumps(codec.message_to_json(row.message)) if row.kind == "summary" else None
+    of_line = (one.line.first, one.line.last, one.summary["summary"])
+    return (row.first, row.last, summary) == of_line
 
 
 def _insert_compactions(
@@ -373,14 +359,6 @@ def _range(line: CompactionLine) -> CompactionRange:
         supersedes=tuple(line.supersedes),
         superseded_by=line.superseded_by,
         undone=line.undone_at is not None,
-    )
-
-
-def _stored_range(row: Sequence[Any]) -> CompactionRange:
-    number, first, last, _, kind, supersedes, by, undone_at = row
-    inside = tuple(decode.parsed(supersedes))
-    return CompactionRange(
-        number, first, last, kind == "clearing", inside, by, undone_at is not None
     )
 
 

@@ -282,12 +282,9 @@ class _Reader:
         done = self.done
         try:
             loaded = self.transfer.load(self._owner_of(incoming.line), incoming)
-        except LineError as error:
-            if not (self.skips and isinstance(error.error, Conflict)):
-                raise
-            self.done = replace(done, skipped=(*done.skipped, incoming.line.id))
-        except Conflict:
-            if not self.skips:
+        except (LineError, Conflict) as error:
+            cause = error.error if isinstance(error, LineError) else error
+            if not (self.skips and isinstance(cause, Conflict)):
                 raise
             self.done = replace(done, skipped=(*done.skipped, incoming.line.id))
         else:
