@@ -12,7 +12,7 @@ It knows the rules of the tables, and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from reasoning_store.conversation.errors import (
     CorruptRow,
     InvalidCall,
     NotFound,
+    ReasoningStoreError,
 )
 from reasoning_store.ledger import audit_session, branches, budgets, history, sessions
 from reasoning_store.ledger.database.database import Database
@@ -37,6 +38,7 @@ from reasoning_store.ledger.records import (
     RunningTotals,
     Segment,
     SessionRow,
+    StoredRow,
     Verified,
 )
 from reasoning_store.ledger.rows import (
@@ -261,14 +263,24 @@ def messages_of(
     indexed = search_rows.entries_in(connection, key, branch, first, last)
     whose = search_rows.owner_of(connection, key)
     problems: list[Problem] = []
-    for position, made in _read(connection, key, branch, first, last, stored):
+    for row in history.of_segments(connection, key, [Segment(branch, first, last)], thinking=True):
+        position = row.position
         place = (key, branch, position)
-        if isinstance(made, str):
-            problems.append(Problem("unreadable", made, *place))
+        if position not in stored:
+            problems.append(Problem("unreadable", "an index does not lead to it", *place))
             before = None
             continue
-        digest, _, *rest = stored[position]
+        digest, sent, *rest = stored[position]
         written, carries = rest[: len(CHECKED)], rest[len(CHECKED) :]
+        try:
+            made = _encode_again(row, sent, written[_CLEARABLE])
+            carried = decode.decode_totals(position, carries)
+        except (CorruptRow, InvalidCall, *decode.UNREADABLE) as error:
+            ours = isinstance(error, ReasoningStoreError)
+            detail = str(error) if ours else type(error).__name__
+            problems.append(Problem("unreadable", detail, *place))
+            before = None
+            continue
         if made.columns["digest"] != digest:
             problems.append(Problem("digest", "the message is not the one written", *place))
         if not all(
@@ -285,49 +297,17 @@ def messages_of(
             wrong.append("clearable")
         if wrong and made.columns["digest"] == digest:
             problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
-        try:
-            carried = decode.decode_totals(position, carries)
-        except (CorruptRow, *decode.UNREADABLE):
-            problems.append(Problem("unreadable", "the state cannot be read back", *place))
-            before = None
-            continue
         if before is not None and totals.add_totals(before, made.own) != carried:
             problems.append(Problem("state", "does not follow from the message before", *place))
         before = carried
     return problems
 
 
-def _read(
-    connection: Connection, key: int, branch: int, first: int, last: int, stored: dict[int, Any]
-) -> Iterator[tuple[int, encode.EncodedMessage | str]]:
-    """Yield each message as it would be written now, or the problem that prevents it."""
-
-    def encoded(row: Any) -> encode.EncodedMessage | str:
-        if row.position not in stored:
-            return "an index does not lead to it"
-        _, sent, *written = stored[row.position]
-        counts = replace(row.counts, clearable=written[_CLEARABLE])
-        try:
-            entry = NewMessage(row.message, counts, None if sent is None else decode.parsed(sent))
-            return encode.encode_message(entry, id=row.id, created_at=row.created_at)
-        except (CorruptRow, InvalidCall) as error:
-            return str(error)
-        except decode.UNREADABLE as error:
-            return type(error).__name__
-
-    def read(first: int, last: int) -> list[Any]:
-        part = Segment(branch, first, last)
-        return list(history.of_segments(connection, key, [part], thinking=True))
-
-    try:
-        for row in read(first, last):
-            yield row.position, encoded(row)
-    except CorruptRow:
-        for position in range(first, last + 1):
-            try:
-                yield position, encoded(read(position, position)[0])
-            except CorruptRow as error:
-                yield position, str(error)
+def _encode_again(row: StoredRow, sent: str | None, clearable: int) -> encode.EncodedMessage:
+    """Return a message as it would be written now."""
+    counts = replace(row.counts, clearable=clearable)
+    entry = NewMessage(row.message, counts, None if sent is None else decode.parsed(sent))
+    return encode.encode_message(entry, id=row.id, created_at=row.created_at)
 
 
 class Audit:
@@ -403,7 +383,7 @@ class Audit:
                 lambda connection: messages_of(connection, key, branch, first, last)
             )
         except CorruptRow as error:
-            # A damaged page of the file: one by one, to know which messages are in it.
+            # One by one, to know which message cannot be read, or is in a damaged page of the file.
             if first == last:
                 return [Problem("unreadable", str(error), key, branch, first)]
         problems: list[Problem] = []
