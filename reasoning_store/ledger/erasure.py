@@ -7,8 +7,9 @@ copies of rows that SQLite left in unused bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, fields
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -69,12 +70,12 @@ class Erasure:
         """
         _check(only)
         try:
-            erased = self._erase(session_key, only, count, resolve)
+            gone = self._erase(session_key, only, count, resolve)
         except NotFound:
             if not self._database.needs_scrub():
                 raise
-            erased = Erased()  # its rows went before, and the bytes were left
-        return self._scrubbed(erased)
+            gone = Deleted()  # its rows went before, and the bytes were left
+        return self._scrubbed(gone)
 
     def erase_owner(
         self,
@@ -91,19 +92,13 @@ class Erasure:
         transaction: what is interrupted can be called again.
         """
         _check(only)
-        keys = self._sessions_of(owner, before)
-        total = Erased()
-        for key in keys:
-            try:
-                total = _sum(total, self._erase(key, only, count, resolve, before))
-            except NotFound:
-                continue  # erased by another meanwhile
+        gone = self._each(owner, before, lambda key: self._erase(key, only, count, resolve, before))
         if only is None and before is None:
-            (profiles,) = self._write_erasure(
-                lambda connection: (erasure_rows.remove_profiles(connection, owner),)
+            profiles = self._write_erasure(
+                lambda connection: erasure_rows.remove_profiles(connection, owner)
             )
-            total = replace(total, profiles=profiles)
-        return self._scrubbed(total)
+            gone = _sum(gone, profiles)
+        return self._scrubbed(gone)
 
     def erase_message(
         self,
@@ -140,7 +135,8 @@ class Erasure:
     def delete_session(self, session_key: int, *, only: OnlyMessages = None) -> Deleted:
         """Remove a session at once, or its messages, without a proof that no file has the bytes."""
         _check(only, "messages")
-        return self._deleted([session_key], None, only=only)
+        gone = self._database.write(partial(self._remove, key=session_key, before=None, only=only))
+        return self._deleted(gone or Deleted())
 
     def delete_owner(self, owner: str, *, before: int | None = None) -> Deleted:
         """Remove all sessions of an owner and its settings profiles.
@@ -148,52 +144,44 @@ class Erasure:
         With ``before`` only sessions without a message since that time. Each session is one
         transaction.
         """
-        deleted = self._deleted(self._sessions_of(owner, before), before, is_named=False)
-        if before is not None:
-            return deleted
-        profiles = self._database.write(
-            lambda connection: erasure_rows.remove_profiles(connection, owner)
+        gone = self._each(
+            owner,
+            before,
+            lambda key: self._database.write(
+                partial(self._remove, key=key, before=before, only=None)
+            ),
         )
-        return replace(deleted, profiles=profiles)
-
-    def _deleted(
-        self,
-        keys: Sequence[int],
-        before: int | None,
-        *,
-        is_named: bool = True,
-        only: OnlyMessages = None,
-    ) -> Deleted:
-        total = Deleted()
-        for key in keys:
-            try:
-                sessions, messages, thoughts = self._database.write(
-                    partial(self._remove, key=key, before=before, only=only)
-                )
-            except NotFound:
-                if is_named:
-                    raise
-                continue  # another process deleted it meanwhile
-            total = Deleted(
-                sessions=total.sessions + (sessions if only is None else 0),
-                messages=total.messages + messages,
-                thinking_blocks=total.thinking_blocks + thoughts,
+        if before is None:
+            profiles = self._database.write(
+                lambda connection: erasure_rows.remove_profiles(connection, owner)
             )
-        if total.sessions or total.messages:
-            self._database.empty_log()
-        return total
+            gone = _sum(gone, profiles or Deleted())
+        return self._deleted(gone)
 
-    def _sessions_of(self, owner: str, before: int | None) -> list[int]:
-        return self._database.read(
+    def _deleted(self, gone: Deleted) -> Deleted:
+        if gone.sessions or gone.messages:
+            self._database.empty_log()
+        return gone
+
+    def _each(
+        self, owner: str, before: int | None, delete: Callable[[int], Deleted | None]
+    ) -> Deleted:
+        """Delete of each session of an owner; another process may delete one meanwhile."""
+        keys = self._database.read(
             lambda connection: erasure_rows.sessions_of(connection, owner, before), single=True
         )
+        total = Deleted()
+        for key in keys:
+            with suppress(NotFound):
+                total = _sum(total, delete(key) or Deleted())
+        return total
 
     def _remove(
         self, connection: Connection, *, key: int, before: int | None, only: Only
-    ) -> tuple[int, int, int]:
+    ) -> Deleted | None:
         now = self._clock.now()
         if before is not None and not erasure_rows.is_idle(connection, key, before, now):
-            return 0, 0, 0
+            return None
         if only is None:
             return erasure_rows.remove(connection, key)
         return erasure_rows.remove_messages(connection, key, now)
@@ -205,13 +193,9 @@ class Erasure:
         count: Count | None,
         resolve: Resolve | None,
         before: int | None = None,
-    ) -> Erased:
+    ) -> Deleted:
         if only != "reasoning":
-            sessions, messages, thoughts = self._write_erasure(
-                partial(self._remove, key=key, before=before, only=only)
-            )
-            sessions = sessions if only is None else 0
-            return Erased(sessions=sessions, messages=messages, thinking_blocks=thoughts)
+            return self._write_erasure(partial(self._remove, key=key, before=before, only=only))
         changes: list[Change] = []
         lineages = self._database.read(
             lambda connection: branches.all_of(connection, key), single=True
@@ -240,27 +224,29 @@ class Erasure:
 
                 yield self._database.read(page)
 
-    def _apply(self, key: int, changes: list[Change]) -> Erased:
+    def _apply(self, key: int, changes: list[Change]) -> Deleted:
         now = self._clock.now()
-        _, messages, thoughts = self._write_erasure(
+        return self._write_erasure(
             lambda connection: erasure_rows.apply(connection, key, changes, now=now)
         )
-        return Erased(messages=messages, thinking_blocks=thoughts)
 
-    def _write_erasure(self, work: Callable[[Connection], tuple[int, ...]]) -> tuple[int, ...]:
-        """Erase, and note in the same transaction that the bytes are to leave the files."""
+    def _write_erasure(self, work: Callable[[Connection], Deleted | None]) -> Deleted:
+        """Erase, and note in the same transaction that the bytes are to leave the files.
 
-        def erasing(connection: Connection) -> tuple[int, ...]:
-            done = work(connection)
-            if any(done):
+        ``work`` returns None where it changed nothing.
+        """
+
+        def erasing(connection: Connection) -> Deleted:
+            gone = work(connection)
+            if gone is not None:
                 search_rows.leave_no_words(connection)
                 self._database.require_scrub(connection)
-            return done
+            return gone or Deleted()
 
         return self._database.write(erasing)
 
-    def _scrubbed(self, erased: Erased) -> Erased:
-        return replace(erased, copies=self._database.scrub())
+    def _scrubbed(self, gone: Deleted) -> Erased:
+        return Erased(**asdict(gone), copies=self._database.scrub())
 
 
 def _check(only: Any, *allowed: str) -> None:
@@ -289,9 +275,7 @@ def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> lis
     return changes
 
 
-def _sum(one: Erased, other: Erased) -> Erased:
-    return Erased(
-        sessions=one.sessions + other.sessions,
-        messages=one.messages + other.messages,
-        thinking_blocks=one.thinking_blocks + other.thinking_blocks,
+def _sum(one: Deleted, other: Deleted) -> Deleted:
+    return Deleted(
+        *[getattr(one, item.name) + getattr(other, item.name) for item in fields(Deleted)]
     )

@@ -13,7 +13,7 @@ must not bring back erased text. Used budget stays used.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -40,6 +40,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import (
     BranchRow,
+    Deleted,
     MessagePlace,
     NewMessage,
     StoredRow,
@@ -264,8 +265,8 @@ def lock(connection: Connection, key: int) -> None:
 
 def apply(
     connection: Connection, key: int, changes: Iterable[Change], *, now: int
-) -> tuple[int, int, int]:
-    """Write the changes; return how many rows changed, and what messages and thoughts went."""
+) -> Deleted | None:
+    """Write the changes; return which messages and thoughts went. None: no row changed."""
     lock(connection, key)
     lineages = branches.all_of(connection, key)
     by_branch: dict[int, dict[int, Change]] = {}
@@ -288,15 +289,16 @@ def apply(
             thoughts += len(decode.parsed(shape)) if shape is not None else 0
             if origin is not None and found.columns["origin"] is None:
                 gone.add(origin)
+    if not made:
+        return None
     _write(connection, key, made, now)
-    if made:
-        _TELL.run(connection, {"key": key, "now": now})
+    _TELL.run(connection, {"key": key, "now": now})
     recomputation.recompute_totals(
         connection, key, lineages, {change.place: change.own for change in made}
     )
     _summaries(connection, key, lineages, unsaid)
     _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])
-    return len(made), sum(_empties(change) for change in made), thoughts
+    return Deleted(messages=sum(_empties(change) for change in made), thinking_blocks=thoughts)
 
 
 def _empties(change: Change) -> bool:
@@ -356,26 +358,30 @@ def was_erased(connection: Connection, key: int, stored: Sequence[StoredRow]) ->
     return row is not None and row[0] > 0
 
 
-def remove(connection: Connection, key: int) -> tuple[int, int, int]:
-    """Remove a session whole; return that one went, and what messages and thoughts it had."""
-    lock(connection, key)
-    ((gone,),) = _MESSAGES.rows(connection, {"key": key})
-    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+def remove(connection: Connection, key: int) -> Deleted:
+    """Remove a session whole; return what it had."""
+    gone = _locked(connection, key)
     _DELETE.run(connection, {"key": key})
-    return 1, gone, thoughts
+    return replace(gone, sessions=1)
 
 
-def remove_messages(connection: Connection, key: int, now: int) -> tuple[int, int, int]:
+def remove_messages(connection: Connection, key: int, now: int) -> Deleted:
     """Remove all branches of a session, which begins again without messages."""
-    lock(connection, key)
-    ((gone,),) = _MESSAGES.rows(connection, {"key": key})
-    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    gone = _locked(connection, key)
     for statement in (_CLEAR, _CLEAR_ORIGINS):
         statement.run(connection, {"key": key})
     search_rows.forget_messages(connection, key)
     _TELL.run(connection, {"key": key, "now": now})
     sessions.begin_again(connection, key, now)
-    return 1, gone, thoughts
+    return gone
+
+
+def _locked(connection: Connection, key: int) -> Deleted:
+    """Lock a session, and return the messages and thoughts that it has."""
+    lock(connection, key)
+    ((messages_there,),) = _MESSAGES.rows(connection, {"key": key})
+    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    return Deleted(messages=messages_there, thinking_blocks=thoughts)
 
 
 def is_idle(connection: Connection, key: int, before: int, now: int) -> bool:
@@ -390,6 +396,7 @@ def sessions_of(connection: Connection, owner: str, before: int | None = None) -
     return [key for (key,) in _OF_OWNER.rows(connection, params)]
 
 
-def remove_profiles(connection: Connection, owner: str) -> int:
-    """Remove the settings profiles of an owner; return how many there were."""
-    return len(_PROFILES.rows(connection, owner_params(owner)))
+def remove_profiles(connection: Connection, owner: str) -> Deleted | None:
+    """Remove the settings profiles of an owner, if there are any."""
+    found = _PROFILES.rows(connection, owner_params(owner))
+    return Deleted(profiles=len(found)) if found else None
