@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, or_, select
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import (
@@ -28,8 +28,6 @@ from reasoning_store.ledger.tables import settings_profiles
 
 _p = settings_profiles.c
 _OWNERS = (_p.session_key == bindparam("key"), _p.owner == bindparam("of"))
-
-
 _THIS = (*_OWNERS, _p.name == bindparam("this"))
 
 
@@ -51,12 +49,6 @@ _USED = Statement(
 _SET = by_dialect(lambda insert: _upsert(insert, "settings", "updated_at"))
 # One of its name keeps its settings, and is this transaction's from here on.
 _TAKE = by_dialect(lambda insert: _upsert(insert, "updated_at"))
-_TOUCH = Statement(
-    update(settings_profiles)
-    .where(*_THIS)
-    .values(updated_at=bindparam("now"))
-    .returning(_p.settings)
-)
 _LIST = Statement(select(_p.name, _p.settings, _p.updated_at).where(*_OWNERS).order_by(_p.name))
 _DROP = Statement(delete(settings_profiles).where(*_THIS).returning(_p.name))
 
@@ -96,20 +88,15 @@ def put(connection: Connection, row: Mapping[str, Any]) -> None:
 
 def take(connection: Connection, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a profile, and lock it; a missing one is made of ``row``."""
-    return _held(_TAKE(connection).row(connection, row), Conflict("another owner has the same key"))
-
-
-def touch(connection: Connection, owner: str, profile: str, now: int) -> dict[str, Any]:
-    """Return the settings of a profile, and lock it until the transaction ends."""
-    found = _TOUCH.row(connection, {**_named(owner, profile), "now": now})
-    return _held(found, no_profile(profile))
-
-
-def _held(found: Any, otherwise: Exception) -> dict[str, Any]:
+    found = _TAKE(connection).row(connection, row)
     if found is None:
-        raise otherwise
+        raise Conflict("another owner has the same key")
+    return _settings_of(found[0])
+
+
+def _settings_of(text: str) -> dict[str, Any]:
     try:
-        return dict(parsed(found[0]))
+        return dict(parsed(text))
     except UNREADABLE:
         raise CorruptRow("a settings profile cannot be read back") from None
 
@@ -135,20 +122,14 @@ def _named(owner: str, profile: str) -> dict[str, Any]:
 def all_of(connection: Connection, owner: str) -> list[ProfileRow]:
     """Return the profiles of an owner, by name; its default has an empty one."""
     found = _LIST.rows(connection, {"key": owner_key(owner), "of": owner})
-    try:
-        rows = [ProfileRow(label, dict(parsed(held)), at) for label, held, at in found]
-    except UNREADABLE:
-        raise CorruptRow("a settings profile cannot be read back") from None
+    rows = [ProfileRow(name, _settings_of(text), at) for name, text, at in found]
     return sorted(rows, key=lambda row: row.name)
 
 
 def kept_settings(connection: Connection, session: SessionRow) -> KeptSettings:
     """Return the settings that are stored for a session: its own, its profile's, its owner's."""
     params = {**_named(session.owner, session.profile or DEFAULT), "default": DEFAULT}
-    try:
-        found = {label: dict(parsed(held)) for label, held in _USED.rows(connection, params)}
-    except UNREADABLE:
-        raise CorruptRow("a settings profile cannot be read back") from None
+    found = {name: _settings_of(text) for name, text in _USED.rows(connection, params)}
     profile = None if session.profile is None else found.get(session.profile)
     return KeptSettings(session.settings, profile, found.get(DEFAULT, {}))
 
@@ -197,10 +178,10 @@ class Profiles:
         new = columns_of(owner, name, {}, now=now)
 
         def work(connection: Connection) -> ProfileRow:
-            if changes or not unset or name == DEFAULT:
-                held = take(connection, new)
-            else:
-                held = touch(connection, owner, name, now)
+            only_unsets = bool(unset) and not changes and name != DEFAULT
+            if only_unsets and name not in {row.name for row in all_of(connection, owner)}:
+                raise no_profile(name)
+            held = take(connection, new)
             kept = {key: value for key, value in held.items() if key not in unset}
             merged = {**kept, **changes}
             put(connection, columns_of(owner, name, merged, now=now))
