@@ -169,7 +169,7 @@ def test_what_is_imported_is_what_was_exported(
 ) -> None:
     """Any history, on each engine and from one to the other; and again is nothing."""
     never_rewritten(ledger)
-    session = new_session(ledger, title="t", created_at=3)
+    session = new_session(ledger, title="t")
     branches = [1]
     for step in steps:
         try:
