@@ -16,10 +16,10 @@ from starlette.routing import BaseRoute, Route
 
 from reasoning_store.conversation.errors import ReasoningStoreError
 from reasoning_store.owner import Owner
-from reasoning_store.server import inspector
 from reasoning_store.server.access import Access
 from reasoning_store.server.conversations import Conversations
 from reasoning_store.server.gateway import Gateway
+from reasoning_store.server.inspector import endpoints as inspector
 from reasoning_store.server.journal import Journal
 from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
@@ -74,7 +74,7 @@ def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
         *Conversations(options).routes(),
         *Responses(options, gateway).routes(),
         *(gateway.routes() if gateway is not None else ()),
-        *inspector.routes(options),
+        *inspector.ROUTES,
     ]
 
 

@@ -22,6 +22,7 @@ from reasoning_store.server.app import make_app
 from reasoning_store.server.inspector.curl_command import curl_command
 from reasoning_store.server.inspector.live_events import live_events
 from reasoning_store.server.inspector.questions import CONTROLS, read_question, word_of
+from reasoning_store.server.inspector.session_list import session_address
 from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream
 
@@ -537,7 +538,7 @@ def test_any_id_has_a_page(store: rs.Store, browser: TestClient, id: str) -> Non
     links = re.findall(r'href="(/session\?id=[^"]+)"', browser.get("/").text)
 
     assert "Hello of this one" in browser.get(html.unescape(links[0])).text
-    assert "Hello of this one" in browser.get(inspector.page_path(id)).text
+    assert "Hello of this one" in browser.get(session_address(id)).text
 
 
 # The house

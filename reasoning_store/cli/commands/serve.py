@@ -153,12 +153,12 @@ def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given
 def ui(call: Call, /, session_id: str | None, check: bool, no_browser: bool, **given: Any) -> None:
     """Open the inspector: conversations, their thoughts, and the next request before it is sent."""
     options = _options(**given)
-    from reasoning_store.server import inspector
-
+    path = "/"
     if session_id is not None:
+        from reasoning_store.server.inspector.session_list import session_address
+
         with store_access.Where(session_id, options.owner).open(call) as session:
-            session_id = session.id
-    path = inspector.page_path(session_id)
+            path = session_address(session.id)
     _serve(call, options, check=check, path=path, opens=not no_browser)
 
 

@@ -10,12 +10,14 @@ from reasoning_store import (
     Block,
     MediaBlock,
     Request,
+    Session,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
     ToolResponseBlock,
 )
 from reasoning_store.results import Branch, Compaction, Stored, Verdict, Version
+from reasoning_store.server.inspector.next_request import Requests
 from reasoning_store.server.inspector.texts import argument_text, plural, raw_text, result_text
 
 _REMEDIES: Final = {
@@ -34,11 +36,8 @@ _REMEDIES: Final = {
 class Mark:
     """The verdict on one thought, for a reader."""
 
-    kept: bool
-    rule: str
-    reason: str
+    verdict: Verdict
     remedy: str
-    tokens: int
     changed: bool
     """The saved settings decide otherwise."""
 
@@ -75,14 +74,6 @@ class Shown:
     other_versions: tuple[tuple[Version, int], ...]
     """Each version of this message, with its number; empty where this is the only one."""
 
-    @property
-    def role(self) -> str:
-        return self.stored.message.role
-
-    @property
-    def status(self) -> str:
-        return self.stored.message.status
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
@@ -100,20 +91,16 @@ class Conversation:
 
 
 def show_conversation(
-    history: Sequence[Stored],
-    *,
-    request: Request | None,
-    saved: Request | None,
-    last: Request | None,
-    compactions: Sequence[Compaction],
-    branches: Sequence[Branch],
+    session: Session, history: Sequence[Stored], requests: Requests | None
 ) -> Conversation:
-    """Return the messages with the verdicts of ``request``.
-
-    ``saved`` is the request of the saved settings, ``last`` the one that was sent last.
-    """
-    now = _verdicts(request)
-    before = _verdicts(saved)
+    """Return messages of a session with the verdicts of its next request, where there is one."""
+    compactions = session.compactions()
+    request = last = None
+    now: Mapping[tuple[int, int], Verdict] = {}
+    before = now
+    if requests is not None:
+        request, last = requests.now, requests.last
+        now, before = _verdicts(request), _verdicts(requests.saved)
     first = history[0].position if history else 1
     ends = None if request is None or last is None else request.first_difference(last)
     messages = []
@@ -144,14 +131,13 @@ def show_conversation(
         earlier=first if first > 1 else None,
         cache_ends_before=ends is not None and ends < first,
         cache_ends_after=last is not None and request is not None and ends is None,
-        branches=tuple(branches),
+        branches=tuple(session.branches()),
         is_live=bool(history) and history[-1].message.status == "streaming",
     )
 
 
-def _verdicts(request: Request | None) -> dict[tuple[int, int], Verdict]:
-    found = () if request is None else request.verdicts
-    return {(one.message, one.block): one for one in found}
+def _verdicts(request: Request) -> dict[tuple[int, int], Verdict]:
+    return {(one.message, one.block): one for one in request.verdicts}
 
 
 def _in_force(item: Stored, compactions: Sequence[Compaction]) -> list[Compaction]:
@@ -202,11 +188,8 @@ def _mark(verdict: Verdict | None, before: Verdict | None) -> Mark | None:
     if verdict is None:
         return None
     return Mark(
-        kept=verdict.kept,
-        rule=verdict.rule,
-        reason=verdict.reason,
+        verdict=verdict,
         remedy=_REMEDIES.get(verdict.rule, ""),
-        tokens=verdict.tokens,
         changed=before is not None and before.kept != verdict.kept,
     )
 

@@ -22,12 +22,19 @@ from reasoning_store import (
     Session,
     SettingError,
 )
-from reasoning_store.results import Owner
+from reasoning_store.server.access import request_owner
 from reasoning_store.server.inspector.compaction import apply_plan
 from reasoning_store.server.inspector.conversation import count_thoughts, show_conversation
+from reasoning_store.server.inspector.live_events import live_events
 from reasoning_store.server.inspector.next_request import read_requests, show_panel, try_requests
 from reasoning_store.server.inspector.pages import HEADERS, pairs, read_form, render_page
-from reasoning_store.server.inspector.questions import Question, default_limit, named, read_question
+from reasoning_store.server.inspector.questions import (
+    Question,
+    default_limit,
+    named,
+    read_number,
+    read_question,
+)
 from reasoning_store.server.inspector.session_list import (
     WITHIN,
     read_sessions,
@@ -40,168 +47,133 @@ _STATIC: Final = {
     "inspector.js": "text/javascript",
     "htmx.min.js": "text/javascript",
 }
-OwnerOf = Callable[[Request], Owner]
 
 
-def make_routes(owner_of: OwnerOf) -> list[BaseRoute]:
-    """Return the routes. ``owner_of`` gives the owner whose sessions a request may see."""
-    inspector = _Inspector(owner_of)
-    return [
-        Route("/", _answering_errors(inspector.list_sessions)),
-        Route("/session", _answering_errors(inspector.show_session)),
-        Route("/session/request.json", _answering_errors(inspector.send_request)),
-        Route("/session/live", _answering_errors(inspector.stream_live)),
-        Route("/session/settings", _answering_errors(inspector.save_settings), methods=["POST"]),
-        Route("/session/compact", _answering_errors(inspector.compact), methods=["POST"]),
-        Route("/session/undo", _answering_errors(inspector.undo), methods=["POST"]),
-        Route("/session/branch", _answering_errors(inspector.activate_branch), methods=["POST"]),
-        Route("/static/{name}", _send_static),
-    ]
+async def _list_sessions(request: Request) -> Response:
+    given = pairs(request)
+    found = await run_in_threadpool(
+        read_sessions,
+        request_owner(request),
+        text=named(given, "q"),
+        within=named(given, "within"),
+        after=named(given, "after") or None,
+        archived=named(given, "archived") == "1",
+    )
+    return render_page(request, "sessions.html", {"list": found, "within": WITHIN})
 
 
-class _Inspector:
-    """The pages of the owners of one server."""
+async def _show_session(request: Request) -> Response:
+    question = _question(request)
+    around = read_number("around", named(pairs(request), "around"))
 
-    def __init__(self, owner_of: OwnerOf) -> None:
-        self._owner_of = owner_of
+    def read() -> dict[str, object]:
+        session = _session(request, question)
+        requests, problem = try_requests(session, question)
+        head, before = session.head(), question.before
+        if around is not None and around + _MOST_MESSAGES // 2 <= head:
+            before = around + _MOST_MESSAGES // 2
+        history = session.history(limit=_MOST_MESSAGES, before=before)
+        return {
+            "session": session,
+            "question": question,
+            "head": head,
+            "panel": None if requests is None else show_panel(session, requests, question),
+            "problem": problem,
+            "thoughts": "" if requests is None else count_thoughts(requests.now),
+            "conversation": show_conversation(session, history, requests),
+        }
 
-    async def list_sessions(self, request: Request) -> Response:
-        given = pairs(request)
-        found = await run_in_threadpool(
-            read_sessions,
-            self._owner_of(request),
-            text=named(given, "q"),
-            within=named(given, "within"),
-            after=named(given, "after") or None,
-            archived=named(given, "archived") == "1",
-        )
-        return render_page(request, "sessions.html", {"list": found, "within": WITHIN})
+    return render_page(request, "session.html", await run_in_threadpool(read))
 
-    async def show_session(self, request: Request) -> Response:
-        question = _question(request)
-        around = _around(request)
 
-        def read() -> dict[str, object]:
-            session = self._session(request, question)
-            requests, problem = try_requests(session, question)
-            head, before = session.head(), question.before
-            if around is not None and around + _MOST_MESSAGES // 2 <= head:
-                before = around + _MOST_MESSAGES // 2
-            history = session.history(limit=_MOST_MESSAGES, before=before)
-            panel = None if requests is None else show_panel(session, requests, question)
-            return {
-                "session": session,
-                "question": question,
-                "head": head,
-                "panel": panel,
-                "problem": problem,
-                "thoughts": "" if requests is None else count_thoughts(requests.now),
-                "conversation": show_conversation(
-                    history,
-                    request=None if requests is None else requests.now,
-                    saved=None if requests is None else requests.saved,
-                    last=None if requests is None else requests.last,
-                    compactions=session.compactions(),
-                    branches=session.branches(),
-                ),
-            }
+async def _send_request(request: Request) -> Response:
+    """Send the whole body of the next request."""
+    question = _question(request)
 
-        return render_page(request, "session.html", await run_in_threadpool(read))
+    def read() -> str:
+        found = read_requests(_session(request, question), question)
+        return json.dumps(found.now.body, ensure_ascii=False, indent=2)
 
-    async def send_request(self, request: Request) -> Response:
-        """The whole body of the next request."""
-        question = _question(request)
+    text = await run_in_threadpool(read)
+    return Response(f"{text}\n", media_type="application/json", headers=HEADERS)
 
-        def read() -> str:
-            found = read_requests(self._session(request, question), question)
-            return json.dumps(found.now.body, ensure_ascii=False, indent=2)
 
-        text = await run_in_threadpool(read)
-        return Response(f"{text}\n", media_type="application/json", headers=HEADERS)
+async def _stream_live(request: Request) -> Response:
+    question = _question(request)
+    session = await run_in_threadpool(_session, request, question)
+    head = read_number("head", named(pairs(request), "head"))
+    return StreamingResponse(
+        live_events(session, head or 0),
+        media_type="text/event-stream",
+        headers={**HEADERS, "X-Accel-Buffering": "no"},
+    )
 
-    async def stream_live(self, request: Request) -> Response:
-        from reasoning_store.server.inspector.live_events import live_events
 
-        question = _question(request)
-        session = await run_in_threadpool(self._session, request, question)
-        head = named(pairs(request), "head")
-        return StreamingResponse(
-            live_events(session, int(head) if head.isdecimal() and len(head) < 18 else 0),
-            media_type="text/event-stream",
-            headers={**HEADERS, "X-Accel-Buffering": "no"},
-        )
+async def _save_settings(request: Request) -> Response:
+    """Save the settings of the form for the session, or unset one."""
+    form = await read_form(request)
+    question = read_question(form)
+    unset = named(form, "unset")
 
-    async def save_settings(self, request: Request) -> Response:
-        """Save the settings of the form for the session, or unset one."""
-        form = await read_form(request)
-        question = read_question(form)
-        unset = named(form, "unset")
+    def save() -> None:
+        session = _session(request, question)
+        if unset:
+            session.settings.unset(f"reasoning.{unset}")
+            return
+        for key, value in question.changes(session.settings.resolved()).items():
+            session.settings.set(key, value)
 
-        def save() -> None:
-            session = self._session(request, question)
-            if unset:
-                session.settings.unset(f"reasoning.{unset}")
-                return
-            for key, value in question.changes(session.settings.resolved()).items():
-                session.settings.set(key, value)
+    await run_in_threadpool(save)
+    return _go_back(question, "settings")
 
-        await run_in_threadpool(save)
-        return RedirectResponse(f"{question.saved_address()}#settings", 303, headers=HEADERS)
 
-    async def compact(self, request: Request) -> Response:
-        """Carry out the plan that the form was shown with."""
-        form = await read_form(request)
-        question, summary = read_question(form), named(form, "summary")
+async def _compact(request: Request) -> Response:
+    """Carry out the plan that the form was shown with."""
+    form = await read_form(request)
+    question, summary = read_question(form), named(form, "summary")
 
-        def apply() -> None:
-            session = self._session(request, question)
-            apply_plan(session, question, named(form, "steps"), summary)
+    def apply() -> None:
+        apply_plan(_session(request, question), question, named(form, "steps"), summary)
 
-        try:
-            await run_in_threadpool(apply)
-        except (Conflict, InvalidCall) as error:
-            status = 409 if isinstance(error, Conflict) else 400
-            page = f"{question.saved_address()}#shorter"
-            return _error_page(request, error, status, written=summary, back=page)
-        return RedirectResponse(f"{question.saved_address()}#shorter", 303, headers=HEADERS)
+    try:
+        await run_in_threadpool(apply)
+    except (Conflict, InvalidCall) as error:
+        status = 409 if isinstance(error, Conflict) else 400
+        page = f"{question.saved_address()}#shorter"
+        return _error_page(request, error, status, written=summary, back=page)
+    return _go_back(question, "shorter")
 
-    async def undo(self, request: Request) -> Response:
-        form = await read_form(request)
-        question, word = read_question(form), named(form, "compaction")
-        if not (word.isascii() and word.isdecimal() and len(word) < 12):
-            raise InvalidCall("compaction: no compaction is named")
 
-        def undo() -> None:
-            self._session(request, question).undo(int(word))
+async def _undo(request: Request) -> Response:
+    form = await read_form(request)
+    question, number = read_question(form), read_number("compaction", named(form, "compaction"))
+    if number is None:
+        raise InvalidCall("compaction: no compaction is named")
+    await run_in_threadpool(lambda: _session(request, question).undo(number))
+    return _go_back(question, "shorter")
 
-        await run_in_threadpool(undo)
-        return RedirectResponse(f"{question.saved_address()}#shorter", 303, headers=HEADERS)
 
-    async def activate_branch(self, request: Request) -> Response:
-        question = read_question(await read_form(request))
-        branch = question.branch
-        if branch is None:
-            raise InvalidCall("branch: no branch is named")
+async def _activate_branch(request: Request) -> Response:
+    question = read_question(await read_form(request))
+    branch = question.branch
+    if branch is None:
+        raise InvalidCall("branch: no branch is named")
+    await run_in_threadpool(lambda: _session(request, question).activate(branch))
+    return RedirectResponse(session_address(question.session), 303, headers=HEADERS)
 
-        def activate() -> None:
-            self._session(request, question).activate(branch)
 
-        await run_in_threadpool(activate)
-        return RedirectResponse(session_address(question.session), 303, headers=HEADERS)
+def _session(request: Request, question: Question) -> Session:
+    session = request_owner(request).session(question.session)
+    return session if question.branch is None else session.branch(question.branch)
 
-    def _session(self, request: Request, question: Question) -> Session:
-        session = self._owner_of(request).session(question.session)
-        return session if question.branch is None else session.branch(question.branch)
+
+def _go_back(question: Question, place: str) -> Response:
+    """Lead a browser from a form to a place of the session's page."""
+    return RedirectResponse(f"{question.saved_address()}#{place}", 303, headers=HEADERS)
 
 
 def _question(request: Request) -> Question:
     return read_question(pairs(request), default_limit())
-
-
-def _around(request: Request) -> int | None:
-    """Return the position that a link of a search leads to."""
-    word = named(pairs(request), "around")
-    return int(word) if word.isascii() and word.isdecimal() and len(word) < 12 else None
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -250,3 +222,16 @@ async def _send_static(request: Request) -> Response:
     data = files("reasoning_store.server.inspector").joinpath("static", name).read_bytes()
     headers = {**HEADERS, "Cache-Control": "no-cache"}
     return Response(data, media_type=_STATIC[name], headers=headers)
+
+
+ROUTES: Final[tuple[BaseRoute, ...]] = (
+    Route("/", _answering_errors(_list_sessions)),
+    Route("/session", _answering_errors(_show_session)),
+    Route("/session/request.json", _answering_errors(_send_request)),
+    Route("/session/live", _answering_errors(_stream_live)),
+    Route("/session/settings", _answering_errors(_save_settings), methods=["POST"]),
+    Route("/session/compact", _answering_errors(_compact), methods=["POST"]),
+    Route("/session/undo", _answering_errors(_undo), methods=["POST"]),
+    Route("/session/branch", _answering_errors(_activate_branch), methods=["POST"]),
+    Route("/static/{name}", _send_static),
+)

@@ -48,14 +48,7 @@ def file_page(
     """
     question = Question(session=session.id, limit=limit)
     requests, problem = try_requests(session, question)
-    conversation = show_conversation(
-        history,
-        request=None if requests is None else requests.now,
-        saved=None if requests is None else requests.saved,
-        last=None if requests is None else requests.last,
-        compactions=session.compactions(),
-        branches=session.branches(),
-    )
+    conversation = show_conversation(session, history, requests)
     has_request = is_whole and thinking == "full"
     style = files("reasoning_store.server.inspector").joinpath("static", "inspector.css")
     css = style.read_text("utf-8")

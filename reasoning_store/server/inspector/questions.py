@@ -198,13 +198,13 @@ def read_question(pairs: Iterable[tuple[str, str]], limit: int | None = None) ->
         raise InvalidCall("show: not a view of the request", hint=f"one of: {', '.join(_SHOWS)}")
     return Question(
         session=given.get("id", ""),
-        branch=_number("branch", given.get("branch")),
-        before=_number("before", given.get("before")),
+        branch=read_number("branch", given.get("branch")),
+        before=read_number("before", given.get("before")),
         values=values,
         target={name: given[name] for name in TARGET if given.get(name)},
-        limit=_number("limit", given["limit"]) if "limit" in given else limit,
-        reserve=_number("reserve", given.get("reserve")),
-        threshold=_number("threshold", given.get("threshold")),
+        limit=read_number("limit", given["limit"]) if "limit" in given else limit,
+        reserve=read_number("reserve", given.get("reserve")),
+        threshold=read_number("threshold", given.get("threshold")),
         show=next(one for one in _SHOWS if one == show),
         unfold=given.get("unfold") == "1",
     )
@@ -225,11 +225,11 @@ def word_of(value: Any) -> str:
 
 def _value(control: Control, word: str) -> Any:
     if control.kind == "number" and word not in (UNSET, ""):
-        return _number(control.name, word)
+        return read_number(control.name, word)
     return _WORDS.get(word, word)
 
 
-def _number(name: str, word: str | None) -> int | None:
+def read_number(name: str, word: str | None) -> int | None:
     """Return a whole number that an address has; None where it has none."""
     if not word:
         return None
