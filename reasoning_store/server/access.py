@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from reasoning_store.owner import Owner
 from reasoning_store.server.options import ServerOptions, token_digest
 from reasoning_store.server.problems import problem
+from reasoning_store.store import Store
 
 TOKEN_HEADER: Final = "X-Reasoning-Token"
 KEY_HEADERS: Final = ("authorization", "x-api-key")
@@ -51,7 +52,7 @@ def request_owner(request: Request) -> Owner:
 class Access:
     """Lets a request pass that comes by our name, from our pages, with a token."""
 
-    def __init__(self, app: ASGIApp, store: Owner, options: ServerOptions) -> None:
+    def __init__(self, app: ASGIApp, store: Store, options: ServerOptions) -> None:
         self._app = app
         self._store = store
         self._options = options
@@ -75,15 +76,9 @@ class Access:
             await self._refuse_token(scope, headers)(scope, receive, send)
             return
         state = scope.setdefault("state", {})
-        state["owner"] = self._owner_of(owner)
+        state["owner"] = self._store.for_owner(owner)
         state["key_is_token"] = key_is_token
         await self._app(scope, receive, send)
-
-    def _owner_of(self, name: str) -> Owner:
-        for_owner = getattr(self._store, "for_owner", None)
-        found = self._store if for_owner is None else for_owner(name)
-        assert isinstance(found, Owner)
-        return found
 
     def _refuse_caller(self, path: str, headers: Headers) -> Response | None:
         named = headers.get("host", "")

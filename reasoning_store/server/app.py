@@ -15,9 +15,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from reasoning_store.conversation.errors import ReasoningStoreError
-from reasoning_store.owner import Owner
 from reasoning_store.server.access import Access
-from reasoning_store.server.conversations import Conversations
+from reasoning_store.server.conversations import conversation_routes
 from reasoning_store.server.gateway import Gateway
 from reasoning_store.server.inspector import endpoints as inspector
 from reasoning_store.server.journal import Journal
@@ -32,9 +31,10 @@ from reasoning_store.server.problems import (
 )
 from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, export_spans, find_tracer
+from reasoning_store.store import Store
 
 
-def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
+def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
     """Return the application of a store. Its owners are separated by token."""
     options = options or ServerOptions()
     gateway = None if options.upstream is None else Gateway(options)
@@ -71,7 +71,7 @@ def make_app(store: Owner, options: ServerOptions | None = None) -> Starlette:
 def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
     return [
         Route("/healthz", _answer_health),
-        *Conversations(options).routes(),
+        *conversation_routes(options.largest_body),
         *Responses(options, gateway).routes(),
         *(gateway.routes() if gateway is not None else ()),
         *inspector.ROUTES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 import reasoning_store as rs
 from reasoning_store.results import Owner
@@ -27,32 +27,24 @@ from reasoning_store.server.openai_routes import (
     make_page,
     make_route,
 )
-from reasoning_store.server.options import ServerOptions
 
 _MOST_ITEMS: Final = 20
 
 
-class Conversations:
-    """The routes of conversations and of their items."""
-
-    def __init__(self, options: ServerOptions) -> None:
-        self._options = options
-
-    def routes(self) -> list[BaseRoute]:
-        one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
-        return [
-            self._route("/v1/conversations", "POST", _create),
-            self._route(one, "GET", _retrieve),
-            self._route(one, "POST", _update),
-            self._route(one, "DELETE", _delete),
-            self._route(items, "POST", _add_items),
-            self._route(items, "GET", _list_items),
-            self._route(f"{items}/{{item}}", "GET", _retrieve_item),
-            self._route(f"{items}/{{item}}", "DELETE", _delete_item),
-        ]
-
-    def _route(self, path: str, method: str, work: Work) -> Route:
-        return make_route(path, method, work, largest_body=self._options.largest_body)
+def conversation_routes(largest_body: int) -> list[Route]:
+    """Return the routes of conversations and of their items."""
+    one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
+    works: tuple[tuple[str, str, Work], ...] = (
+        ("/v1/conversations", "POST", _create),
+        (one, "GET", _retrieve),
+        (one, "POST", _update),
+        (one, "DELETE", _delete),
+        (items, "POST", _add_items),
+        (items, "GET", _list_items),
+        (f"{items}/{{item}}", "GET", _retrieve_item),
+        (f"{items}/{{item}}", "DELETE", _delete_item),
+    )
+    return [make_route(*work, largest_body=largest_body) for work in works]
 
 
 def find_session(owner: Owner, id: str) -> rs.Session:

@@ -91,7 +91,7 @@ class Gateway:
             content, session_id = await asyncio.to_thread(
                 self._prepare_response, request, body, session_id
             )
-        exchange = await self.begin(request, path, content, session_id)
+        exchange = await self._begin(request, path, content, session_id)
         shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
         # The draft is begun while the provider thinks: its first event then waits for no disk.
@@ -113,9 +113,9 @@ class Gateway:
         except rs.ReasoningStoreError as error:
             await response.aclose()
             raise StoreFailed(error) from error
-        return await self.relay(path, response, exchange, rewriter)
+        return await self._relay(path, response, exchange, rewriter)
 
-    async def begin(
+    async def _begin(
         self,
         request: Request,
         path: str,
@@ -154,7 +154,7 @@ class Gateway:
             log.warning('{"unread": "%s"}', type(error).__name__)
             return None
 
-    async def relay(
+    async def _relay(
         self,
         path: str,
         response: httpx2.Response,
@@ -192,11 +192,7 @@ class Gateway:
         if not {".", ".."}.isdisjoint(path.split("/")):
             # Another route of the provider, which the client is not given.
             return problem(path, 404, "a name in the path is . or ..", code="unknown_url")
-        try:
-            response = await self._send(request, path, content)
-            return await self.relay(path, response, None, None)
-        except httpx2.HTTPError as error:
-            return _refuse_upstream(path, error, None)
+        return await self._forward(request, path, content)
 
     async def count(self, request: Request) -> Response:
         """Count the tokens of a request as it would be sent: with its thinking."""
@@ -206,15 +202,11 @@ class Gateway:
             return body
         content = body.content
         asked = path.removesuffix("/count_tokens")
-        exchange = await self.begin(
+        exchange = await self._begin(
             request, asked, content, _named_session(request), is_stored=False
         )
         sent = exchange.content if exchange else content
-        try:
-            response = await self._send(request, path, content, exchange, body.value.get("model"))
-            answer = await self.relay(path, response, None, None)
-        except httpx2.HTTPError as error:
-            answer = _refuse_upstream(path, error, exchange)
+        answer = await self._forward(request, path, content, exchange, body.value.get("model"))
         if not _lacks_route(answer, body.value.get("model")):
             return answer
         # The host has no such route, or it is away: a client that counts goes on all the same.
@@ -232,10 +224,21 @@ class Gateway:
         found = await asyncio.to_thread(self._find_named, request, body.value)
         if found is not None:
             content, session_id = found
-        exchange = await self.begin(request, "/v1/responses", content, session_id, is_stored=False)
+        exchange = await self._begin(request, "/v1/responses", content, session_id, is_stored=False)
+        return await self._forward(request, path, content, exchange, body.value.get("model"))
+
+    async def _forward(
+        self,
+        request: Request,
+        path: str,
+        content: bytes,
+        exchange: Exchange | None = None,
+        model: Any = None,
+    ) -> Response:
+        """Send a request whose reply is not stored, and return the provider's response."""
         try:
-            response = await self._send(request, path, content, exchange, body.value.get("model"))
-            return await self.relay(path, response, None, None)
+            response = await self._send(request, path, content, exchange, model)
+            return await self._relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
 

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import reasoning_store as rs
+from reasoning_store.wire import contracts
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -223,11 +223,9 @@ def _reply_facts(reply: rs.Message) -> Iterator[tuple[str, Any]]:
     yield from ((name, value) for name, value in found.items() if value is not None)
 
 
-@cache
 def _provider(named: str | None, base_url: str) -> str | None:
     """Return the convention's name of the provider, where its name or its address is known."""
-    origin = rs.StreamNormalizer(named, base_url=base_url).finish().origin
-    found = origin and origin.provider
+    found = contracts.provider_id(named, base_url)
     return _PROVIDERS.get(found, found) if found else None
 
 

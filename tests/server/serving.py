@@ -9,14 +9,14 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.types import ASGIApp
 
-from reasoning_store.owner import Owner
+import reasoning_store as rs
 from reasoning_store.server.app import make_app
 from reasoning_store.server.listening import address_of, bind
 from reasoning_store.server.options import ServerOptions
 
 
 @contextmanager
-def serving(store: Owner, options: ServerOptions | None = None) -> Iterator[str]:
+def serving(store: rs.Store, options: ServerOptions | None = None) -> Iterator[str]:
     """Serve a store and give the server's address."""
     with listening(make_app(store, options)) as address:
         yield address
