@@ -1,8 +1,7 @@
 """Captured streams: the bytes of a file, read as the events that were streamed.
 
-A capture holds server-sent events, JSON lines or a JSON list. Without a named protocol, the one
-that knows the most of the events is taken. Cutting a capture anew cuts its bytes anywhere and a
-piece of its text into several events; the message must stay the same.
+A capture holds server-sent events, JSON lines or a JSON list. Cutting a capture anew cuts its bytes
+anywhere and a piece of its text into several events; the message must stay the same.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import click
 
 from reasoning_store.cli.output import plural, print_note
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.chunks import TextChunk, UnknownChunk
+from reasoning_store.conversation.chunks import TextChunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.wire import registry
-from reasoning_store.wire.contracts import DEFAULT_API, apis
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
     from reasoning_store.conversation.chunks import Chunk
 
 CAPTURE = click.argument("capture", type=click.File("rb"), metavar="CAPTURE")
-_TRIED = 50
 _PIECES = 4
 
 
@@ -67,25 +64,6 @@ def _cut_bytes(data: bytes, pieces: random.Random | None) -> Iterator[bytes]:
         size = pieces.randint(1, 64)
         yield data[at : at + size]
         at += size
-
-
-def guess_api(found: list[Any]) -> str:
-    """Return the protocol whose adapter knows the most of the events."""
-    tried = [event for event in found if isinstance(event, dict)][:_TRIED]
-    # The usual protocol first: of equals, which read the events alike, the first is taken.
-    return min((DEFAULT_API, *apis()), key=lambda api: _count_unknown(api, tried))
-
-
-def _count_unknown(api: str, tried: list[Any]) -> int:
-    adapter = registry.resolve(model=None, provider=None, api=api)
-    unknown = 0
-    for event in tried:
-        try:
-            chunks = adapter.parse_chunk(copy.deepcopy(event))
-        except Exception:  # the wrong adapter may stumble over anything
-            chunks = [UnknownChunk(raw=None)]
-        unknown += any(isinstance(chunk, UnknownChunk) for chunk in chunks)
-    return unknown
 
 
 def recut_events(found: list[Any], target: dict[str, Any], pieces: random.Random) -> list[Any]:
@@ -138,21 +116,14 @@ def _replace_at(event: dict[str, Any], path: tuple[Any, ...], text: str) -> dict
     return made
 
 
-def guess_target_api(target: dict[str, Any], found: list[Any]) -> str | None:
-    """Find the protocol of a capture by trying each."""
-    if target["provider"] or target["model"] or target["base_url"]:
-        return None
-    return guess_api(found)
-
-
-def read_reply(found: list[Any], target: dict[str, Any]) -> tuple[list[Chunk], Message]:
-    """Return the chunks of a stream, and its message."""
+def read_reply(found: list[Any], target: dict[str, Any]) -> tuple[list[Chunk], Message, str]:
+    """Return the chunks of a stream, its message, and the protocol that it was read in."""
     from reasoning_store.ingress.normalizer import StreamNormalizer
 
     normalizer = StreamNormalizer(**target)
     chunks = [chunk for event in found for chunk in normalizer.feed(event)]
     chunks += normalizer.close()
-    return chunks, normalizer.finish()
+    return chunks, normalizer.finish(), normalizer.api
 
 
 def warn_of_unread(found: list[Any]) -> None:

@@ -52,8 +52,7 @@ def replay(
     call.if_interrupted = "nothing was stored"
     data = read_file(capture)
     found = captures.read_events(data, capture.name)
-    target["api"] = target["api"] or captures.guess_target_api(target, found)
-    said, message = captures.read_reply(found, target)
+    said, message, target["api"] = captures.read_reply(found, target)
     same = None
     if split or seed is not None:
         seed = secrets.randbelow(1 << 31) if seed is None else seed
