@@ -31,7 +31,7 @@ _COMMAND_OF_VERB: Final[Mapping[str, tuple[str, ...]]] = {
 _OPTION_OF_PARAMETER: Final[Mapping[str, str]] = {
     "pass overwrite": "pass --overwrite",
     "on_conflict skip": "--on-conflict skip",
-    "sessions(after=page.next)": "leave --after out for the first page, which prints the next mark",
+    "after=page.next": "leave --after out for the first page, which prints the next mark",
 }
 """The options for the library's parameters that its hints name."""
 _TARGET_NAMES = ("provider", "model", "api", "base_url")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
+T = TypeVar("T")
 SHARES = 1000
 """The total of work whose share is known, for ``reach``."""
 _DELAY = 1.0
@@ -29,10 +31,16 @@ class Progress:
         self._timer = Timer(_DELAY, self._show)
         self._timer.daemon = True
 
-    def advance(self, by: int = 1) -> None:
+    def advance(self, by: int) -> None:
         self._done += by
         if self._shown is not None:
             self._shown.update(self._task, completed=self._done)
+
+    def each(self, items: Iterable[T], size: Callable[[T], int] = lambda item: 1) -> Iterator[T]:
+        """Yield the items, each of which is done by its size."""
+        for item in items:
+            self.advance(size(item))
+            yield item
 
     def reach(self, share: float) -> None:
         """Show a share of the total as done."""

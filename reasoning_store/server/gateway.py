@@ -47,7 +47,6 @@ class Gateway:
     def __init__(self, options: ServerOptions) -> None:
         assert options.upstream is not None
         self._options = options
-        self._settings = rs.ReasoningSettings.model_validate(dict(options.settings))
         self._upstream = Upstream(options.upstream, options)
         self._unsaved = UnsavedReplies()
 
@@ -127,7 +126,6 @@ class Gateway:
         """Return the exchange of a request, its thinking put back."""
         matcher = EchoMatcher(
             request_owner(request),
-            settings=self._settings,
             provider=self._options.provider,
             on_store_error=self._options.on_store_error,
         )

@@ -8,7 +8,7 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from reasoning_store.conversation.errors import InvalidCall
@@ -42,8 +42,6 @@ class ServerOptions:
     origins: frozenset[str] = frozenset()
     """Pages of other origins whose scripts may call this server."""
     mode: Mode = "mirror"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that are laid over those of the sessions."""
     on_store_error: Literal["pass", "fail"] = "pass"
     largest_body: int = 64 * 1024 * 1024
     """The most bytes of a request's body."""

@@ -120,6 +120,8 @@ def import_(
 
     Exits with 2 if there are messages and none can be imported, or if a file cannot be read.
     """
+    from reasoning_store.importers import formats
+
     call.if_interrupted = "run it again: imported messages are not written twice"
     named = {"provider": provider, "model": model}
     options: dict[str, Any] = {key: value for key, value in named.items() if value}
@@ -129,7 +131,7 @@ def import_(
         _import_histories(call, found, owner, on_conflict, dry_run)
         return
     with _seekable_file(source) as path:
-        kind = format_ or _detect_format(path)
+        kind = format_ or formats.detect(path)
         if kind == LINES:
             _import_lines(call, path, owner, on_conflict, dry_run)
             return
@@ -138,12 +140,6 @@ def import_(
             options["name"] = "stdin" if source == "-" else os.path.basename(source)
         found = HistoryFiles(files=[HistoryFile(path=path, format=kind)], options=options)
         _import_histories(call, found, owner, on_conflict, dry_run)
-
-
-def _detect_format(path: str) -> str:
-    from reasoning_store.importers import formats
-
-    return formats.detect(path)
 
 
 @contextmanager
@@ -181,7 +177,7 @@ def _import_lines(
         files.opened(path) as lines,
     ):
         of: Owner = into if owner is None else into.for_owner(owner)
-        done = of.import_lines(_count_bytes(lines, progress), on_conflict=on_conflict)
+        done = of.import_lines(progress.each(lines, len), on_conflict=on_conflict)
 
     def write_page(page: Page) -> None:
         came = "would be imported" if dry_run else "imported"
@@ -205,12 +201,6 @@ def _import_lines(
         write_page,
     )
     print_warnings(f"{name} differs here and was skipped" for name in done.skipped)
-
-
-def _count_bytes(lines: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
-    for line in lines:
-        progress.advance(len(line))
-        yield line
 
 
 @contextmanager
@@ -257,15 +247,9 @@ def _import_histories(
         store_access.open_or_create(call, unless=dry_run) as store,
         Progress("importing") as progress,
     ):
-        read = _count_conversations(found.conversations(), progress)
+        read = progress.each(found.conversations())
         done = import_conversations(store.for_owner(owner or ""), read, dry_run=dry_run)
     _print_histories(call, found, done, on_conflict)
-
-
-def _count_conversations(items: Iterable[T], progress: Progress) -> Iterator[T]:
-    for item in items:
-        progress.advance()
-        yield item
 
 
 def _print_histories(

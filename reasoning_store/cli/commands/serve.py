@@ -123,23 +123,25 @@ def _takes_shared(command: Function) -> Function:
 )
 @_takes_shared
 @click.pass_obj
-def serve(call: Call, /, upstream: str | None, upstream_key: str | None, **given: Any) -> None:
+def serve(
+    call: Call,
+    /,
+    upstream_key: str | None,
+    allow_origin: tuple[str, ...],
+    largest_body: int,
+    check: bool,
+    workers: int,
+    **given: Any,
+) -> None:
     """Serve clients: a gateway to a provider, the Conversations API, and the inspector.
 
     Give clients the printed address as base URL. Their requests then contain the lost thinking.
     A client's key is passed on, and never stored.
     """
-    check, workers = given.pop("check"), given.pop("workers")
     options = _options(
-        upstream=upstream,
         upstream_key=_read_variable(upstream_key),
-        provider=given.pop("provider"),
-        mode=given.pop("mode"),
-        on_store_error=given.pop("on_store_error"),
-        origins=frozenset(origin.rstrip("/") for origin in given.pop("allow_origin")),
-        largest_body=given.pop("largest_body") * 1024 * 1024,
-        timeout=given.pop("timeout"),
-        drain=given.pop("drain"),
+        origins=frozenset(origin.rstrip("/") for origin in allow_origin),
+        largest_body=largest_body * 1024 * 1024,
         **given,
     )
     _serve(call, options, check=check, workers=workers)
