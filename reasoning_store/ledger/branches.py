@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import (
@@ -352,9 +353,7 @@ class Branches:
         return self.get(session_key, branch).totals
 
     def get(self, session_key: int, branch: int) -> BranchRow:
-        return self._database.read(
-            lambda connection: get(connection, session_key, branch), single=True
-        )
+        return self._database.read(partial(get, key=session_key, branch=branch), single=True)
 
     def fork(
         self,

@@ -394,7 +394,7 @@ class Views:
     ) -> list[CompactionRow]:
         """Return the compactions in force, or every one that the branch ever had."""
         return self._database.read(
-            lambda connection: compactions.of_branch(connection, session_key, branch, every=every)
+            partial(compactions.of_branch, key=session_key, branch=branch, every=every)
         )
 
     def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:

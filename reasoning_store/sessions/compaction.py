@@ -72,7 +72,9 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        now = view.request_snapshot(with_last=options.names == UNNAMED)
+        now = view.ledger_views.request_snapshot(
+            view.row, view.branch_number, with_last=options.names == UNNAMED
+        )
         policy = session_settings.policy(view.state, now.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(

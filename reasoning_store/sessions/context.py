@@ -110,7 +110,9 @@ class Context:
         options = self._options
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        now = view.request_snapshot(
+        now = view.ledger_views.request_snapshot(
+            view.row,
+            view.branch_number,
             position,
             with_last=calibrated or options.names == UNNAMED,
         )
@@ -136,7 +138,9 @@ class Context:
         inputs = view.inputs(options, view.row.encoding)
 
         def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = view.request_snapshot(with_last=options.names == UNNAMED)
+            now = view.ledger_views.request_snapshot(
+                view.row, view.branch_number, with_last=options.names == UNNAMED
+            )
             policy = session_settings.policy(view.state, now.settings, options.settings)
             to = resolve_target(options.names, lambda: now.last_request)
             # Nothing is written, so no thought has to be read.
@@ -240,7 +244,8 @@ class _RequestReads:
 def _read_last_request(
     view: SessionView,
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
-    earlier = view.earlier_request(view.request_snapshot(), None)
+    now = view.ledger_views.request_snapshot(view.row, view.branch_number)
+    earlier = view.earlier_request(now, None)
     if earlier is None or not earlier.position:
         return None
     messages = view.messages(earlier.first_with_thinking)
@@ -249,7 +254,7 @@ def _read_last_request(
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
-    now = view.request_snapshot()
+    now = view.ledger_views.request_snapshot(view.row, view.branch_number)
     policy = session_settings.policy(view.state, now.settings, options.settings)
     to = resolve_target(options.names, lambda: now.last_request)
     earlier = view.earlier_request(now, digest)

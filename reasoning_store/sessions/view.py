@@ -79,11 +79,6 @@ class SessionView:
             options.names, lambda: self.ledger_views.last_request(self.key, self.branch_number)
         )
 
-    def request_snapshot(self, at: int | None = None, *, with_last: bool = True) -> RequestSnapshot:
-        return self.ledger_views.request_snapshot(
-            self.row, self.branch_number, at, with_last=with_last
-        )
-
     def totals(self, at: int | None = None) -> ViewTotals:
         return self.ledger_views.view_totals(self.key, self.branch_number, at)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,7 +66,10 @@ class SqliteDatabase:
             if self._readers is None:
                 return self._writer.run(lambda connection: in_snapshot(connection, work))
             with self._readers.lent() as connection:
-                return work(connection) if single else in_snapshot(connection, work)
+                if single:
+                    return work(connection)
+                with snapshot(connection):
+                    return work(connection)
 
     def write(
         self,
@@ -211,14 +214,21 @@ class SqliteDatabase:
         self._engine.dispose()
 
 
-def in_snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
-    """Run ``work`` in a transaction that reads."""
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """Begin a transaction that reads; every read in it is of one moment."""
     raw = driver(connection)
     try:
         raw.execute("BEGIN")
-        return work(connection)
+        yield
     finally:
         raw.commit()  # nothing was written
+
+
+def in_snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Run ``work`` in a transaction that reads."""
+    with snapshot(connection):
+        return work(connection)
 
 
 def _in_known_transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
