@@ -473,3 +473,46 @@ def test_a_store_that_a_cancelled_task_was_opening_is_closed(
 
     with pytest.raises(rs.InvalidCall, match="closed"):
         made[0].sessions()
+
+
+ASKED: dict[str, Callable[[rs.AsyncStore], Any]] = {
+    "session": lambda store: store.session("chat", create=True),
+    "sessions": lambda store: store.sessions(),
+    "report": lambda store: store.report(),
+    "erase": lambda store: store.erase(),
+    "verify": lambda store: store.verify(),
+    "import": lambda store: store.import_lines([]),
+    "export": lambda store: anext(aiter(store.export_lines())),
+    "owner": lambda store: store.for_owner("you").sessions(),
+    "profiles": lambda store: store.settings.profiles.all(),
+}
+
+
+@pytest.mark.parametrize("verb", ASKED)
+def test_an_asynchronous_store_that_is_not_open_says_how(url: str, verb: str) -> None:
+    """Before it is entered and after it is closed."""
+
+    async def run() -> None:
+        store = rs.AsyncStore(url)
+        with pytest.raises(rs.InvalidCall, match="not open") as caught:
+            await ASKED[verb](store)
+        assert caught.value.hint == "async with rs.AsyncStore(url) as store"
+        async with store:
+            pass
+        with pytest.raises(rs.InvalidCall, match="not open"):
+            await ASKED[verb](store)
+
+    asyncio.run(run())
+
+
+def test_an_asynchronous_handle_outlives_its_store_as_an_error(url: str) -> None:
+    """It says that the store is closed, whatever it is asked for."""
+
+    async def run() -> None:
+        async with rs.AsyncStore(url) as store:
+            chat = await store.session("chat", create=True)
+        for verb in (chat.history(), chat.append(rs.user("More.")), chat.usage(), chat.erase()):
+            with pytest.raises(rs.InvalidCall, match="closed"):
+                await verb
+
+    asyncio.run(run())
