@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import URL
 
+import reasoning_store as rs
 from reasoning_store.ledger.ledger import Ledger
 from tests import clusters
 from tests.databases import Databases
@@ -26,7 +27,9 @@ from tests.properties import QUICK, THOROUGH, load_profile
 from tests.servers import NAMED, server
 
 # What helps the tests says as much as they do when it finds something else.
-_HELPERS = "cli concurrency docs durability egress importers ingress ledger testing wire happenings"
+_HELPERS = (
+    "cli concurrency docs durability egress faces importers ingress ledger testing wire happenings"
+)
 pytest.register_assert_rewrite(*(f"tests.{name}" for name in _HELPERS.split()))
 
 
@@ -180,4 +183,11 @@ def url(request: pytest.FixtureRequest) -> str:
 def ledger(url: str) -> Iterator[Ledger]:
     """An open ledger on each engine."""
     with Ledger.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[rs.Store]:
+    """A store on each engine."""
+    with rs.Store(url) as opened:
         yield opened

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,12 +13,6 @@ from tests.ledger.histories import any_text, json_values
 from tests.properties import each, examples
 
 FACTS = {"rating": 1, "secondsThought": 2.5, "why": ["kind", {"\u00e9": None}], "a\0b": "\0"}
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -20,11 +20,9 @@ import reasoning_store as rs
 from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording import draft_writer
 
+from .recorder import event
+
 PIECES = ["<think>first I th", "ink</think>", "Half", " an", " answer"]
-
-
-def event(text: str) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"content": text}}]}
 
 
 class Gate:

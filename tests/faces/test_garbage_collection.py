@@ -18,12 +18,12 @@ from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.rows import message_rows
 from reasoning_store.recording import draft_writer
 
+from .recorder import event
+
 pytestmark = pytest.mark.usefixtures("own_garbage")
+
+
 PIECES = ("<think>slow", "ly</think>one ", "two ", "three")
-
-
-def event(text: str) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"content": text}}]}
 
 
 def shown(session: rs.Session) -> Iterator[rs.Chunk]:

@@ -14,9 +14,7 @@ import pytest
 
 import reasoning_store as rs
 
-
-def event(text: str) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+from .recorder import event
 
 
 class Mine(Exception):
@@ -304,7 +302,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
 _BEHIND_THE_END = """
 import asyncio, sys, threading
 import reasoning_store as rs
-from tests.faces.test_left_recordings import event
+from tests.faces.recorder import event
 
 main, begun = threading.current_thread(), threading.Event()
 

@@ -26,12 +26,6 @@ def thoughts(chunks: Any) -> str:
     return "".join(chunk.text for chunk in chunks if isinstance(chunk, rs.ReasoningChunk))
 
 
-@pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
-
-
 @pytest.fixture(params=["here", "elsewhere"])
 def reader(request: pytest.FixtureRequest, url: str, store: rs.Store) -> Iterator[rs.Store]:
     """A store to follow with: the one that records, or another one of the same database."""

@@ -13,12 +13,6 @@ from tests.properties import each
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
-
-
-@pytest.fixture
 def session(store: rs.Store) -> rs.Session:
     made = store.session("s", create=True)
     made.append([rs.user("one"), rs.assistant("two"), rs.user("three"), rs.assistant("four")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -13,12 +12,6 @@ import reasoning_store as rs
 from tests.properties import each
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,6 @@ from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.searching import search
 from reasoning_store.results import Hit, Page
 from tests.properties import each, examples
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
 
 
 def places(page: Page[Hit]) -> list[tuple[str, int | None]]:
