@@ -12,8 +12,8 @@ a document. ``stream`` is in every body, as the official client sends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -46,9 +46,8 @@ from reasoning_store.wire.event_fields import (
     optional_mapping,
     optional_string_field,
     plain_value,
-    unknown_event,
-    with_unknown_part,
 )
+from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.message_writer import (
     LeaveOut,
     MessageWriter,
@@ -65,11 +64,7 @@ from reasoning_store.wire.openai_chat.writer import (
     write_function_tool,
     write_image,
 )
-from reasoning_store.wire.protocol import Protocol, StreamAdapter
-from reasoning_store.wire.ui_messages import reader as thinking_events
-from reasoning_store.wire.usage_counts import read_usage
-
-Event: TypeAlias = Mapping[str, Any]
+from reasoning_store.wire.protocol import Event, Protocol
 
 _THINKING: Final[Mapping[str, Any]] = {"sourceField": "content.thinking"}
 _PLANNING: Final[Mapping[str, Any]] = {"sourceField": "tool_plan"}
@@ -81,7 +76,7 @@ _COUNTS: Final = {
 _OF_TEXT: Final = frozenset({None, "TEXT_CONTENT"})
 
 
-class CohereReader(StreamAdapter):
+class CohereReader(EventReader):
     """The reader of one stream."""
 
     id = "cohere.chat"
@@ -96,19 +91,6 @@ class CohereReader(StreamAdapter):
         self._cited: set[int] = set()
         self._apart: list[Any] = []
         self._named = False
-
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        event = plain_value(raw)
-        kind = event.get("type") if isinstance(event, Mapping) else None
-        if not isinstance(kind, str):
-            return unknown_event(raw)
-        read = _EVENTS.get(kind)
-        if read is None:
-            return thinking_events.parse_event(event, self._provider)
-        try:
-            return read(self, event)
-        except Malformed:
-            return unknown_event(event)
 
     def _message_start(self, event: Event) -> list[Chunk]:
         response_id = optional_string_field(event, "id")
@@ -234,34 +216,29 @@ class CohereReader(StreamAdapter):
 
     def _message_end(self, event: Event) -> list[Chunk]:
         named = self._message_start(event)
-        wrong: list[Any] = []
-        delta = optional_mapping(event.get("delta"), "delta", wrong) or {}
-        out = [*named, *self.flush(), *read_usage(delta.get("usage"), _COUNTS, wrong)]
+        delta = optional_mapping(event.get("delta"), "delta", self.wrong) or {}
+        out = [*named, *self.flush(), *self.read_usage(delta.get("usage"), _COUNTS)]
         if delta.get("error") is not None:
             out.append(ErrorChunk(raw=event))
         else:
             reason = delta.get("finish_reason")
             out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
-        return with_unknown_part(out, wrong)
+        return out
 
-    def _read_nothing(self, event: Event) -> list[Chunk]:
-        return []
-
-
-_EVENTS: Final[Mapping[str, Callable[[CohereReader, Event], list[Chunk]]]] = {
-    "message-start": CohereReader._message_start,
-    "content-start": CohereReader._content_start,
-    "content-delta": CohereReader._content_delta,
-    "content-end": CohereReader._content_end,
-    "tool-plan-delta": CohereReader._tool_plan,
-    "tool-call-start": CohereReader._call_start,
-    "tool-call-delta": CohereReader._call_delta,
-    "tool-call-end": CohereReader._call_end,
-    "citation-start": CohereReader._read_citation,
-    "citation-end": CohereReader._read_nothing,
-    "message-end": CohereReader._message_end,
-    "debug": CohereReader._read_nothing,
-}
+    events: ClassVar = {
+        "message-start": _message_start,
+        "content-start": _content_start,
+        "content-delta": _content_delta,
+        "content-end": _content_end,
+        "tool-plan-delta": _tool_plan,
+        "tool-call-start": _call_start,
+        "tool-call-delta": _call_delta,
+        "tool-call-end": _call_end,
+        "citation-start": _read_citation,
+        "citation-end": EventReader.read_nothing,
+        "message-end": _message_end,
+        "debug": EventReader.read_nothing,
+    }
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ is worth having, a reader collects the wrong values instead of raising.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeGuard
 
 from reasoning_store.conversation.chunks import Chunk, UnknownChunk
@@ -82,8 +82,8 @@ def other_fields(data: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any
     }
 
 
-def unknown_event(raw: Any, choice: int = 0) -> list[Chunk]:
-    return [UnknownChunk(raw=raw, choice=choice)]
+def unknown_event(raw: Any) -> list[Chunk]:
+    return [UnknownChunk(raw=raw)]
 
 
 # Numbers
@@ -101,24 +101,6 @@ def whole_number(value: Any) -> int | None:
     if type(value) is float and value >= 0 and value.is_integer():
         return int(value)
     return None
-
-
-class Indexer:
-    """Numbers for a protocol's own keys, in the order in which they first appear."""
-
-    __slots__ = ("_numbers",)
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-
-    def __getitem__(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._numbers
-
-    def clear(self) -> None:
-        self._numbers.clear()
 
 
 # Fields of one kind

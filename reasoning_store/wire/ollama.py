@@ -13,7 +13,7 @@ official client's defaults, ``tools`` and ``stream``, so that both send the same
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -42,9 +42,8 @@ from reasoning_store.wire.event_fields import (
     Malformed,
     other_fields,
     plain_value,
-    unknown_event,
-    with_unknown_part,
 )
+from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.message_writer import (
     LeaveOut,
@@ -55,12 +54,9 @@ from reasoning_store.wire.message_writer import (
     join_thoughts,
 )
 from reasoning_store.wire.openai_chat.writer import system_messages, write_function_tool
-from reasoning_store.wire.protocol import Protocol, StreamAdapter
+from reasoning_store.wire.protocol import Event, Protocol
 from reasoning_store.wire.tools import call_arguments, media_base64
-from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts
-
-Event: TypeAlias = Mapping[str, Any]
 
 _THINKING: Final[Mapping[str, Any]] = {"sourceField": "thinking"}
 _COUNTS: Final = {"input": ("prompt_eval_count",), "output": ("eval_count",)}
@@ -74,7 +70,7 @@ _PICTURES: Final[Mapping[bytes, str]] = {
 """How a picture begins: it comes without a name for its kind."""
 
 
-class OllamaReader(StreamAdapter):
+class OllamaReader(EventReader):
     """The reader of one stream."""
 
     id = "ollama.chat"
@@ -83,36 +79,32 @@ class OllamaReader(StreamAdapter):
         self._model: str | None = None
         self._calls = 0
 
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        event = plain_value(raw)
-        if not isinstance(event, Mapping):
-            return unknown_event(raw)
+    def read_event(self, event: Event) -> list[Chunk]:
         if isinstance(event.get("type"), str):
-            return thinking_events.parse_event(event, self._provider)
+            return super().read_event(event)
         if event.get("error") is not None:
             return [ErrorChunk(raw=event)]
         message = event.get("message")
         if not isinstance(message, Mapping) and not (message is None and event.get("done") is True):
-            return unknown_event(event)
+            raise Malformed
         return self._read_line(event, message or {})
 
     def _read_line(self, event: Event, message: Event) -> list[Chunk]:
         out: list[Chunk] = []
-        wrong: list[Any] = []
         for name, read in _FIELDS.items():
             if value := message.get(name):
                 try:
                     read(self, value, event, out)
                 except Malformed:
-                    wrong.append({name: value})
+                    self.wrong.append({name: value})
         out += _read_usage(event)
         if event.get("done") is True:
             reason = event.get("done_reason")
             out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
-        named = self._read_origin(event) if out or not wrong else []
-        return [*named, *with_unknown_part(out, wrong)]
+        named = self._read_model(event) if out or not self.wrong else []
+        return [*named, *out]
 
-    def _read_origin(self, event: Event) -> list[Chunk]:
+    def _read_model(self, event: Event) -> list[Chunk]:
         model = event.get("model")
         if self._model is not None or not isinstance(model, str) or not model:
             return []

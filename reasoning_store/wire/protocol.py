@@ -4,8 +4,7 @@ Readers agree on this, and ingress builds on it:
 
 * One event gives the chunks it holds, in the order of the protocol's own structure:
   reasoning before text before tool calls where one event carries several.
-* ``content_index`` is set where the protocol itself numbers its units (``Indexer`` turns
-  any key into a number), else ``None``.
+* ``content_index`` is set where the protocol itself numbers its units, else ``None``.
 * Deltas need no start and no end where the protocol sends none; ingress makes lifecycles.
 * A seal is a signature or ciphertext: either makes reasoning opaque.
 * An event is checked before anything is remembered of it, so that a bad one leaves no trace.

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from reasoning_store.conversation.blocks import Usage
 from reasoning_store.conversation.chunks import Chunk, UsageChunk
 from reasoning_store.wire.body_path import value_at
-from reasoning_store.wire.event_fields import optional_mapping, whole_number
+from reasoning_store.wire.event_fields import whole_number
 
 Places: TypeAlias = Mapping[str, tuple[str, ...]]
 """The dotted paths of each count; the first that has a number counts."""
@@ -44,21 +44,13 @@ def make_usage(
 
 
 def read_usage(
-    value: Any,
+    report: Mapping[str, Any],
     places: Places,
-    wrong: list[Any],
     *,
     cache_apart: bool = False,
     reasoning_apart: bool = False,
 ) -> list[Chunk]:
-    """Return the chunk of a report; a value that is no object is put into ``wrong``."""
-    report = optional_mapping(value, "usage", wrong)
-    if report is None:
-        return []
-    usage = make_usage(
-        read_counts(report, places),
-        report,
-        cache_apart=cache_apart,
-        reasoning_apart=reasoning_apart,
-    )
+    """Return the chunk of a report."""
+    counts = read_counts(report, places)
+    usage = make_usage(counts, report, cache_apart=cache_apart, reasoning_apart=reasoning_apart)
     return [UsageChunk(usage=usage)]

@@ -35,7 +35,6 @@ from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_respo
 from reasoning_store.wire import contracts
 from reasoning_store.wire.anthropic.blocks import DELTAS, KINDS
 from reasoning_store.wire.anthropic.reader import (
-    _EVENTS,
     AnthropicReader,
     parse_response,
 )
@@ -144,7 +143,7 @@ def test_every_event_and_delta_of_the_official_sdk_is_known() -> None:
     }
     derived = ["text", "citation", "thinking", "signature", "input_json", "compaction", "ping"]
 
-    assert events - set(_EVENTS) == {"message_stop"}
+    assert events - set(AnthropicReader.events) == set()
     assert chunks_of([{"type": kind} for kind in [*derived, "message_stop"]]) == []
 
 
@@ -653,7 +652,7 @@ OBJECTS = st.dictionaries(
 @given(
     st.lists(
         st.fixed_dictionaries(
-            {"type": st.sampled_from([*_EVENTS, "ping"])},
+            {"type": st.sampled_from([*AnthropicReader.events, "ping"])},
             optional={
                 "index": VALUES | st.integers(0, 2),
                 "content_block": VALUES | OBJECTS,

@@ -40,7 +40,6 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
 from reasoning_store.wire.bedrock.reader import (
-    _EVENTS,
     BedrockReader,
     parse_response,
 )
@@ -200,7 +199,7 @@ def test_every_event_of_the_service_model_is_known(service: Any) -> None:
     members = service.shape_for("ConverseStreamOutput").members
 
     exceptions = {name for name, shape in members.items() if shape.metadata.get("exception")}
-    assert set(members) - set(_EVENTS) == exceptions
+    assert set(members) - set(BedrockReader.events) == exceptions
     for name in exceptions:
         assert chunks_of([{name: {"message": "x"}}]) == [ErrorChunk(raw={name: {"message": "x"}})]
 
@@ -635,7 +634,7 @@ NESTED = st.recursive(
     st.lists(
         st.builds(
             lambda name, index, field, value: {name: {"contentBlockIndex": index, field: value}},
-            st.sampled_from([*_EVENTS, "throttlingException"]),
+            st.sampled_from([*BedrockReader.events, "throttlingException"]),
             st.integers(0, 2) | VALUES,
             st.sampled_from(["start", "delta", "usage", "stopReason", "role"]),
             NESTED,

@@ -38,7 +38,6 @@ from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_respo
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract, ReadingRules
 from reasoning_store.wire.openai_responses.reader import (
-    _EVENTS,
     _SILENT,
     ResponsesReader,
     parse_response,
@@ -172,7 +171,9 @@ def test_every_event_of_the_official_sdk_is_known() -> None:
     union = get_args(get_args(ResponseStreamEvent)[0])
     types = {get_args(event.model_fields["type"].annotation)[0] for event in union}
 
-    assert {kind for kind in types - {*_EVENTS} if not kind.startswith(_SILENT)} == set()
+    assert {
+        kind for kind in types - {*ResponsesReader.events} if not kind.startswith(_SILENT)
+    } == set()
 
 
 # --- reasoning -------------------------------------------------------------------------------
@@ -1011,7 +1012,7 @@ JSON = st.recursive(
 @given(
     st.lists(
         st.fixed_dictionaries(
-            {"type": st.sampled_from([*_EVENTS, "message"])},
+            {"type": st.sampled_from([*ResponsesReader.events, "message"])},
             optional={
                 name: JSON
                 for name in (

@@ -8,14 +8,12 @@ yields events of its own that repeat the raw ones; they are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
-    FinishChunk,
-    OriginChunk,
     UnknownChunk,
     UsageChunk,
 )
@@ -25,36 +23,17 @@ from reasoning_store.wire.content_blocks import OpenBlocks
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
-    event_type,
     index_field,
     mapping_field,
     optional_mapping,
     other_fields,
     plain_value,
     string_field,
-    unknown_event,
     with_unknown_part,
 )
-from reasoning_store.wire.protocol import StreamAdapter
-from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.event_reader import EventReader
+from reasoning_store.wire.protocol import Event
 from reasoning_store.wire.usage_counts import make_usage, read_counts
-
-Event = Mapping[str, Any]
-
-_SILENT: Final = frozenset(
-    {
-        "ping",
-        "message_stop",
-        # Events that the SDK's stream() helper derives from the raw ones.
-        "text",
-        "thinking",
-        "signature",
-        "citation",
-        "input_json",
-        "compaction",
-    }
-)
-
 
 _WHOLE: Final = ("container", "context_management", "stop_details", "stop_sequence")
 """Fields of the message as a whole; a container, for one, is named in the next request."""
@@ -68,7 +47,7 @@ _COUNTS: Final = {
 }
 
 
-class AnthropicReader(StreamAdapter):
+class AnthropicReader(EventReader):
     """The reader of one stream."""
 
     id = "anthropic.messages"
@@ -81,40 +60,23 @@ class AnthropicReader(StreamAdapter):
         """Return the blocks of Anthropic's own that the stream did not live to end."""
         return self._open.stop_kind("other")
 
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        if event_type(raw) in _SILENT:
-            return []
-        event = plain_value(raw)
-        if not isinstance(event, Mapping):
-            return unknown_event(raw)
+    def type_of(self, event: Event) -> Any:
         # An error that is sent in place of an event has no type.
-        kind = event.get("type", "error")
-        if not isinstance(kind, str):
-            return unknown_event(raw)
-        read = _EVENTS.get(kind)
-        if read is None:
-            return thinking_events.parse_event(event, self._provider)
-        try:
-            return read(self, event)
-        except Malformed:
-            return unknown_event(raw)
+        return event.get("type", "error")
 
     def _message_start(self, event: Event) -> list[Chunk]:
         message = mapping_field(event, "message")
-        wrong: list[Any] = []
-        named = [*_read_origin(message, wrong), *_message_metadata(message)]
-        return with_unknown_part([*named, *self._usage(message, wrong)], wrong)
+        named = [*self.read_origin(message), *self.read_metadata(message, _WHOLE)]
+        return [*named, *self._usage(message)]
 
     def _message_delta(self, event: Event) -> list[Chunk]:
         delta = mapping_field(event, "delta")
-        wrong: list[Any] = []
-        chunks = [*_message_metadata(delta), *_message_metadata(event), *self._usage(event, wrong)]
-        reason = delta.get("stop_reason")
-        if isinstance(reason, str):
-            chunks.append(FinishChunk(reason=reason))
-        elif reason is not None:
-            wrong.append(reason)
-        return with_unknown_part(chunks, wrong)
+        return [
+            *self.read_metadata(delta, _WHOLE),
+            *self.read_metadata(event, _WHOLE),
+            *self._usage(event),
+            *self.read_finish(delta.get("stop_reason")),
+        ]
 
     def _read_error(self, event: Event) -> list[Chunk]:
         mapping_field(event, "error")
@@ -150,38 +112,37 @@ class AnthropicReader(StreamAdapter):
     def _block_stop(self, event: Event) -> list[Chunk]:
         return self._open.stop(index_field(event, "index"))
 
-    def _usage(self, holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
+    def _usage(self, holder: Mapping[str, Any]) -> list[Chunk]:
         """Return the counts reported so far: each report is cumulative, and may leave some out."""
-        report = optional_mapping(holder.get("usage"), "usage", wrong)
+        report = optional_mapping(holder.get("usage"), "usage", self.wrong)
         if report is None:
             return []
         self._reported |= other_fields(report, ())
         counts = read_counts(self._reported, _COUNTS)
         return [UsageChunk(usage=make_usage(counts, report, cache_apart=True))]
 
-
-_EVENTS: Final[Mapping[str, Callable[[AnthropicReader, Event], list[Chunk]]]] = {
-    "message_start": AnthropicReader._message_start,
-    "content_block_start": AnthropicReader._block_start,
-    "content_block_delta": AnthropicReader._block_delta,
-    "content_block_stop": AnthropicReader._block_stop,
-    "message_delta": AnthropicReader._message_delta,
-    "error": AnthropicReader._read_error,
-}
-
-
-def _read_origin(message: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-    response_id, model = message.get("id"), message.get("model")
-    if not (isinstance(response_id, str | None) and isinstance(model, str | None)):
-        wrong.append([response_id, model])
-        return []
-    return [OriginChunk(response_id=response_id, model=model)] if response_id or model else []
-
-
-def _message_metadata(holder: Mapping[str, Any]) -> list[Chunk]:
-    """Return the metadata of the message as a whole."""
-    found = {name: plain_value(value) for name in _WHOLE if (value := holder.get(name)) is not None}
-    return [OriginChunk(metadata=found)] if found else []
+    events: ClassVar = {
+        "message_start": _message_start,
+        "content_block_start": _block_start,
+        "content_block_delta": _block_delta,
+        "content_block_stop": _block_stop,
+        "message_delta": _message_delta,
+        "error": _read_error,
+        **dict.fromkeys(
+            # The last six are of the SDK's stream() helper, which derives them from the others.
+            (
+                "ping",
+                "message_stop",
+                "text",
+                "thinking",
+                "signature",
+                "citation",
+                "input_json",
+                "compaction",
+            ),
+            EventReader.read_nothing,
+        ),
+    }
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:

@@ -8,14 +8,13 @@ event too. Models of many makers speak this protocol: Claude signs its thoughts,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
-    OriginChunk,
     TextChunk,
 )
 from reasoning_store.conversation.errors import WireError
@@ -35,17 +34,12 @@ from reasoning_store.wire.event_fields import (
     index_field,
     json_or_wrong,
     mapping_field,
-    other_fields,
     plain_value,
     string_field,
-    unknown_event,
     with_unknown_part,
 )
-from reasoning_store.wire.protocol import StreamAdapter
-from reasoning_store.wire.ui_messages import reader as thinking_events
-from reasoning_store.wire.usage_counts import read_usage
-
-Event = Mapping[str, Any]
+from reasoning_store.wire.event_reader import EventReader
+from reasoning_store.wire.protocol import Event
 
 _KINDS: Final[Mapping[str, type[BlockReader]]] = {
     "text": CitedTextReader,
@@ -74,7 +68,7 @@ _COUNTS: Final = {
 }
 
 
-class BedrockReader(StreamAdapter):
+class BedrockReader(EventReader):
     """The reader of one stream."""
 
     id = "bedrock.converse"
@@ -86,18 +80,11 @@ class BedrockReader(StreamAdapter):
         """Return the blocks of Bedrock's own that the stream did not live to end."""
         return self._open.stop_kind("other")
 
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        event = plain_value(raw)
-        if not isinstance(event, Mapping):
-            return unknown_event(raw)
+    def type_of(self, event: Event) -> Any:
         if isinstance(event.get("type"), str):
-            return thinking_events.parse_event(event, self._provider)
-        try:
-            name, _ = _member(event)
-            read = BedrockReader._read_error if name.endswith("Exception") else _EVENTS.get(name)
-            return read(self, event) if read is not None else unknown_event(raw)
-        except (Malformed, RecursionError):
-            return unknown_event(raw)
+            return event["type"]
+        name, _ = _member(event)
+        return "exception" if name.endswith("Exception") else name
 
     def _message_start(self, event: Event) -> list[Chunk]:
         string_field(mapping_field(event, "messageStart"), "role")
@@ -164,17 +151,19 @@ class BedrockReader(StreamAdapter):
     def _message_stop(self, event: Event) -> list[Chunk]:
         stop = mapping_field(event, "messageStop")
         reason = string_field(stop, "stopReason")
-        wrong: list[Any] = []
-        chunks = _response_metadata(stop, wrong)
-        chunks += [*self._open.stop_all(), FinishChunk(reason=reason)]
-        return with_unknown_part(chunks, wrong)
+        return [*self._whole(stop), *self._open.stop_all(), FinishChunk(reason=reason)]
 
     def _read_metadata(self, event: Event) -> list[Chunk]:
-        wrong: list[Any] = []
         data = mapping_field(event, "metadata")
-        return with_unknown_part(
-            [*_response_metadata(data, wrong), *_read_usage(data, wrong)], wrong
-        )
+        return [*self._whole(data), *self._usage(data)]
+
+    def _whole(self, holder: Event) -> list[Chunk]:
+        """Return the metadata of the response as a whole."""
+        given = {name: json_or_wrong(holder.get(name), as_json, self.wrong) for name in _WHOLE}
+        return self.read_metadata(given, _WHOLE)
+
+    def _usage(self, holder: Event) -> list[Chunk]:
+        return self.read_usage(holder.get("usage"), _COUNTS, cache_apart=True)
 
     def _read_error(self, event: Event) -> list[Chunk]:
         _, error = _member(event)
@@ -182,8 +171,19 @@ class BedrockReader(StreamAdapter):
             raise Malformed
         return [ErrorChunk(raw=as_json(event))]
 
-    def read_block(self, place: int, data: Any) -> list[Chunk]:
-        """Return a whole content block as the chunks of its stream."""
+    def read_whole(self, response: Event, content: list[Any]) -> list[Chunk]:
+        """Return a whole response as the chunks of its stream."""
+        chunks: list[Chunk] = []
+        for place, block in enumerate(content):
+            try:
+                chunks += self._read_block(place, block)
+            except (Malformed, RecursionError):
+                self.wrong.append(block)
+        chunks += [*self._whole(response), *self._usage(response)]
+        chunks += self.read_finish(response.get("stopReason"))
+        return with_unknown_part(chunks, self.wrong)
+
+    def _read_block(self, place: int, data: Any) -> list[Chunk]:
         kind, value = _member(data)
         if kind == "text":
             return [*self._grow(place, "text", data), *self._open.stop(place)]
@@ -209,15 +209,15 @@ class BedrockReader(StreamAdapter):
         self._open.begun += 1
         return [TextChunk(text=text, content_index=self._open.begun - 1, metadata=metadata)]
 
-
-_EVENTS: Final[Mapping[str, Callable[[BedrockReader, Event], list[Chunk]]]] = {
-    "messageStart": BedrockReader._message_start,
-    "contentBlockStart": BedrockReader._block_start,
-    "contentBlockDelta": BedrockReader._block_delta,
-    "contentBlockStop": BedrockReader._block_stop,
-    "messageStop": BedrockReader._message_stop,
-    "metadata": BedrockReader._read_metadata,
-}
+    events: ClassVar = {
+        "messageStart": _message_start,
+        "contentBlockStart": _block_start,
+        "contentBlockDelta": _block_delta,
+        "contentBlockStop": _block_stop,
+        "messageStop": _message_stop,
+        "metadata": _read_metadata,
+        "exception": _read_error,
+    }
 
 
 def _members(data: Any) -> dict[str, Any]:
@@ -240,21 +240,10 @@ def _is_call(kind: str, value: Any) -> bool:
     return kind == "toolUse" and isinstance(value, Mapping) and value.get("type") in _OWN_CALLS
 
 
-def _response_metadata(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-    """Return the metadata of the response as a whole."""
-    given = {name: json_or_wrong(holder.get(name), as_json, wrong) for name in _WHOLE}
-    found = other_fields(given, ())
-    return [OriginChunk(metadata=found)] if found else []
-
-
-def _read_usage(holder: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-    return read_usage(holder.get("usage"), _COUNTS, wrong, cache_apart=True)
-
-
 def has_mark(event: Mapping[str, Any]) -> bool:
     """Whether an event carries a mark that no other protocol has."""
     members = {name for name, value in event.items() if value is not None}
-    return len(members) == 1 and members <= _EVENTS.keys()
+    return len(members) == 1 and members <= BedrockReader.events.keys()
 
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:
@@ -267,18 +256,4 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
     content = message.get("content") if isinstance(message, Mapping) else None
     if not isinstance(content, list):
         raise WireError("bedrock.converse: the response has no output.message.content list")
-    adapter = BedrockReader(contract)
-    wrong: list[Any] = []
-    chunks: list[Chunk] = []
-    for place, block in enumerate(content):
-        try:
-            chunks += adapter.read_block(place, block)
-        except (Malformed, RecursionError):
-            wrong.append(block)
-    chunks += [*_response_metadata(response, wrong), *_read_usage(response, wrong)]
-    reason = response.get("stopReason")
-    if isinstance(reason, str):
-        chunks.append(FinishChunk(reason=reason))
-    elif reason is not None:
-        wrong.append(reason)
-    return with_unknown_part(chunks, wrong)
+    return BedrockReader(contract).read_whole(response, content)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, ClassVar, Final, TypeAlias, get_args
 
 from reasoning_store.conversation.blocks import (
     MediaBlock,
@@ -36,20 +36,18 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
-    Indexer,
     Malformed,
     index_field,
     mapping_field,
     other_fields,
     plain_value,
     string_field,
-    unknown_event,
 )
+from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.gemini.spellings import as_json
 from reasoning_store.wire.media import from_base64
+from reasoning_store.wire.protocol import Event
 from reasoning_store.wire.usage_counts import make_usage, read_counts
-
-Event: TypeAlias = Mapping[str, Any]
 
 _SOURCE: Final[Mapping[str, Any]] = {"sourceField": "thought.summary"}
 _THOUGHT: Final[Mapping[str, Any]] = {**_SOURCE, "providerMetadata": {"step_type": "thought"}}
@@ -103,26 +101,17 @@ def is_response(body: Event) -> bool:
     )
 
 
-class InteractionsReader:
-    """The state of one stream."""
+class InteractionsReader(EventReader):
+    """The reader of one stream."""
 
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        self._provider = contract.provider or ""
+    def reset(self) -> None:
         self._steps: dict[int, _Step] = {}
-        self._places = Indexer()
+        self._numbers: dict[tuple[int, int], int] = {}
         self._calls = 0
         self._response_id: str | None = None
 
-    def read(self, event: Event) -> list[Chunk]:
-        kind = event.get("event_type", event.get("type"))
-        step = _EVENTS.get(kind) if isinstance(kind, str) else None
-        if step is None:
-            return unknown_event(event)
-        try:
-            return step(self, event)
-        except (Malformed, RecursionError):
-            return unknown_event(event)
+    def type_of(self, event: Event) -> Any:
+        return event.get("event_type", event.get("type"))
 
     def flush(self) -> list[Chunk]:
         """Return what waited for the end of its step; a thought or a call is just cut off."""
@@ -140,7 +129,7 @@ class InteractionsReader:
         return [OriginChunk(response_id=response_id, model=model)]
 
     def _read_status(self, event: Event) -> list[Chunk]:
-        return self._read_usage(event.get("usage"))
+        return self._usage(event.get("usage"))
 
     def _read_completed(self, event: Event) -> list[Chunk]:
         interaction = event.get("interaction")
@@ -151,7 +140,7 @@ class InteractionsReader:
         return [
             *origin,
             *left,
-            *self._read_usage(interaction.get("usage")),
+            *self._usage(interaction.get("usage")),
             FinishChunk(reason=reason),
         ]
 
@@ -172,7 +161,7 @@ class InteractionsReader:
 
     def _read_stop(self, event: Event) -> list[Chunk]:
         index = index_field(event, "index")
-        return [*self._close(index), *self._read_usage(event.get("usage"))]
+        return [*self._close(index), *self._usage(event.get("usage"))]
 
     def _read_delta(self, event: Event) -> list[Chunk]:
         index, delta = index_field(event, "index"), mapping_field(event, "delta")
@@ -182,7 +171,7 @@ class InteractionsReader:
         self._steps[index] = step
         metadata = event.get("metadata")
         total = metadata.get("total_usage") if isinstance(metadata, Mapping) else None
-        return [*out, *self._read_usage(total)]
+        return [*out, *self._usage(total)]
 
     def _open(self, index: int, body: Event) -> list[Chunk]:
         """Begin a step with the fields of its start, which are all where it comes whole."""
@@ -208,6 +197,10 @@ class InteractionsReader:
             return self._end_text(step)
         return [BlockChunk(block=RawBlock(data={"type": step.type, **step.body}))]
 
+    def _number(self, index: int, run: int) -> int:
+        """Return the number of one of a step's blocks, counted as they begin."""
+        return self._numbers.setdefault((index, run), len(self._numbers))
+
     # Thoughts
 
     def _thought(self, index: int, phase: Phase, text: str, metadata: Event) -> Chunk:
@@ -215,7 +208,7 @@ class InteractionsReader:
             provider=self._provider,
             phase=phase,
             text=text,
-            content_index=self._places[(index, 0)],
+            content_index=self._number(index, 0),
             metadata=metadata,
         )
 
@@ -269,7 +262,7 @@ class InteractionsReader:
         if not text:
             return []
         if step.text is None:
-            step.text = self._places[(index, step.runs)]
+            step.text = self._number(index, step.runs)
         return [TextChunk(text=text, content_index=step.text)]
 
     def _add_annotation(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
@@ -351,7 +344,7 @@ class InteractionsReader:
         step.body |= other_fields(as_json(delta), ("type",))
         return []
 
-    def _read_usage(self, reported: Any) -> list[Chunk]:
+    def _usage(self, reported: Any) -> list[Chunk]:
         if not isinstance(reported, Mapping):
             return []
         usage = make_usage(
@@ -361,6 +354,22 @@ class InteractionsReader:
         )
         return [UsageChunk(usage=usage)]
 
+    events: ClassVar = {
+        "interaction.start": _read_created,
+        "interaction.complete": _read_completed,
+        "content.start": _read_content_start,
+        "content.delta": _read_delta,
+        "content.stop": _read_stop,
+        "interaction.created": _read_created,
+        "interaction.status_update": _read_status,
+        "interaction.in_progress": _read_status,
+        "interaction.completed": _read_completed,
+        "step.start": _read_step_start,
+        "step.delta": _read_delta,
+        "step.stop": _read_stop,
+        "error": _read_error,
+    }
+
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:
     """Return a whole interaction as the chunks that its steps would have given."""
@@ -369,11 +378,14 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
     if steps is None:
         raise WireError("gemini.generate_content: the interaction has no list of steps")
     reader = InteractionsReader(contract)
-    out = reader.read({"event_type": "interaction.created", "interaction": interaction})
+    out = reader.parse_chunk({"event_type": "interaction.created", "interaction": interaction})
     for index, step in enumerate(steps):
-        out += reader.read({"event_type": "step.start", "index": index, "step": step})
-        out += reader.read({"event_type": "step.stop", "index": index})
-    return [*out, *reader.read({"event_type": "interaction.completed", "interaction": interaction})]
+        out += reader.parse_chunk({"event_type": "step.start", "index": index, "step": step})
+        out += reader.parse_chunk({"event_type": "step.stop", "index": index})
+    return [
+        *out,
+        *reader.parse_chunk({"event_type": "interaction.completed", "interaction": interaction}),
+    ]
 
 
 def _steps(interaction: Event) -> list[Any] | None:
@@ -395,21 +407,6 @@ def _as_step(content: Event) -> Event:
     return {"type": "model_output", "content": [content] if content.keys() - {"type"} else []}
 
 
-_EVENTS: Final[Mapping[str, Callable[[InteractionsReader, Event], list[Chunk]]]] = {
-    "interaction.start": InteractionsReader._read_created,
-    "interaction.complete": InteractionsReader._read_completed,
-    "content.start": InteractionsReader._read_content_start,
-    "content.delta": InteractionsReader._read_delta,
-    "content.stop": InteractionsReader._read_stop,
-    "interaction.created": InteractionsReader._read_created,
-    "interaction.status_update": InteractionsReader._read_status,
-    "interaction.in_progress": InteractionsReader._read_status,
-    "interaction.completed": InteractionsReader._read_completed,
-    "step.start": InteractionsReader._read_step_start,
-    "step.delta": InteractionsReader._read_delta,
-    "step.stop": InteractionsReader._read_stop,
-    "error": InteractionsReader._read_error,
-}
 _StepReader: TypeAlias = Callable[[InteractionsReader, int, _Step, Event], list[Chunk]]
 _CONTENTS: Final[Mapping[str, _StepReader]] = {
     "text": InteractionsReader._add_text,

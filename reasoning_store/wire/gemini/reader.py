@@ -25,14 +25,12 @@ from reasoning_store.wire.event_fields import (
     json_or_wrong,
     optional_mapping,
     plain_value,
-    unknown_event,
-    with_unknown_part,
 )
+from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.gemini import interactions as gemini_interactions
 from reasoning_store.wire.gemini.parts import Candidate
 from reasoning_store.wire.gemini.spellings import as_json, field, spellings, text_of
-from reasoning_store.wire.protocol import StreamAdapter
-from reasoning_store.wire.ui_messages import reader as thinking_events
+from reasoning_store.wire.protocol import Event
 from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 _RESPONSE: Final = frozenset(
@@ -77,7 +75,7 @@ _REASONS: Final = dict(
 """The finish reasons by number, as Vertex AI's own SDK has its JSON written."""
 
 
-class GeminiReader(StreamAdapter):
+class GeminiReader(EventReader):
     """The reader of one stream."""
 
     id = "gemini.generate_content"
@@ -87,17 +85,14 @@ class GeminiReader(StreamAdapter):
         self._named: tuple[str | None, str | None] = (None, None)
         self._interaction = gemini_interactions.InteractionsReader(self._contract)
 
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        event = plain_value(raw)
-        if not isinstance(event, Mapping):
-            return unknown_event(raw)
+    def read_event(self, event: Event) -> list[Chunk]:
         if gemini_interactions.is_event(event):
-            return self._interaction.read(event)
+            return self._interaction.read_event(event)
         if not event.keys().isdisjoint(_RESPONSE):
             return self._read_response(event)
         if isinstance(event.get("error"), Mapping) and "type" not in event:
             return [ErrorChunk(raw=as_json(event))]
-        return thinking_events.parse_event(event, self._provider)
+        return super().read_event(event)
 
     def flush(self) -> list[Chunk]:
         """Return what was still arriving when the stream ended."""
@@ -109,47 +104,43 @@ class GeminiReader(StreamAdapter):
     def _read_response(self, event: Mapping[str, Any]) -> list[Chunk]:
         candidates = event.get("candidates")
         if not isinstance(candidates, list | None):
-            return unknown_event(event)
+            raise Malformed
         named = self._id_and_model(event)
         out: list[Chunk] = []
         finishes: list[Chunk] = []
-        wrong: list[Any] = []
         for position, candidate in enumerate(candidates or ()):
             # The first candidate's index is 0, which JSON of a protocol buffer leaves out.
             number = candidate.get("index") if isinstance(candidate, Mapping) else None
             number = position if number is None else number
             if not isinstance(candidate, Mapping) or not is_index(number):
-                wrong.append(candidate)
+                self.wrong.append(candidate)
                 continue
-            out += self._read_candidate(candidate, number, named[0], wrong)
+            out += self._read_candidate(candidate, number, named[0])
             if reason := _finish_reason(candidate):
                 finishes.append(FinishChunk(reason=reason, choice=number))
-        feedback = optional_mapping(field(event, "promptFeedback"), "promptFeedback", wrong) or {}
-        if feedback and (known := json_or_wrong(feedback, as_json, wrong)):
+        feedback = (
+            optional_mapping(field(event, "promptFeedback"), "promptFeedback", self.wrong) or {}
+        )
+        if feedback and (known := json_or_wrong(feedback, as_json, self.wrong)):
             out.append(OriginChunk(metadata={"promptFeedback": known}))
         if reason := text_of(field(feedback, "blockReason")):
             finishes.append(FinishChunk(reason=reason))
-        out += [*self._read_usage(event, wrong), *finishes]
-        if named != self._named and (out or not wrong):
+        out += [*self._usage(event), *finishes]
+        if named != self._named and (out or not self.wrong):
             self._named = named
             out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
-        return with_unknown_part(out, wrong)
+        return out
 
     def _read_candidate(
-        self,
-        candidate: Mapping[str, Any],
-        number: int,
-        response_id: str | None,
-        wrong: list[Any],
+        self, candidate: Event, number: int, response_id: str | None
     ) -> list[Chunk]:
-        """Return a candidate's chunks; its unreadable fields are put into ``wrong``."""
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, Mapping) else content
         given = field(candidate, "finishReason")
         if not isinstance(parts, list | None):
-            wrong.append(content)
+            self.wrong.append(content)
         if given is not None and _read_reason(given) is None:
-            wrong.append(given)
+            self.wrong.append(given)
         state = self._candidates.get(number) or Candidate(number, self._provider)
         state.response_id = response_id
         out: list[Chunk] = []
@@ -157,13 +148,15 @@ class GeminiReader(StreamAdapter):
             try:
                 out += state.read(part)
             except (Malformed, RecursionError):
-                wrong.append(part)
+                self.wrong.append(part)
         if _finish_reason(candidate):
             out += state.end_call()
         for name in _SOURCES:
-            if (value := json_or_wrong(field(candidate, name), as_json, wrong)) is not None:
+            if (value := json_or_wrong(field(candidate, name), as_json, self.wrong)) is not None:
                 out += state.about_text({name: value})
-        found = {name: json_or_wrong(field(candidate, name), as_json, wrong) for name in _WHOLE}
+        found = {
+            name: json_or_wrong(field(candidate, name), as_json, self.wrong) for name in _WHOLE
+        }
         if about := {name: value for name, value in found.items() if value}:
             out.append(OriginChunk(metadata=about, choice=number))
         if out:
@@ -178,13 +171,13 @@ class GeminiReader(StreamAdapter):
             model or text_of(field(event, "modelVersion")),
         )
 
-    def _read_usage(self, event: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-        reported = optional_mapping(field(event, "usageMetadata"), "usageMetadata", wrong)
+    def _usage(self, event: Event) -> list[Chunk]:
+        reported = optional_mapping(field(event, "usageMetadata"), "usageMetadata", self.wrong)
         if reported is None:
             return []
         usage = make_usage(
             read_counts(reported, _COUNTS),
-            json_or_wrong(reported, as_json, wrong),
+            json_or_wrong(reported, as_json, self.wrong),
             reasoning_apart=self._contract.reading.output_excludes_reasoning,
         )
         return [UsageChunk(usage=usage)]

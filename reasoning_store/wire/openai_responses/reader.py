@@ -9,14 +9,13 @@ only the last event arrived. ``output`` finds the item of an event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
-    OriginChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
@@ -27,9 +26,9 @@ from reasoning_store.wire.event_fields import (
     optional_index_field,
     plain_value,
     string_field,
-    unknown_event,
     with_unknown_part,
 )
+from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.openai_responses.items import (
     CALLS,
     Item,
@@ -40,11 +39,7 @@ from reasoning_store.wire.openai_responses.output import (
     Output,
     address,
 )
-from reasoning_store.wire.protocol import StreamAdapter
-from reasoning_store.wire.ui_messages import reader as thinking_events
-from reasoning_store.wire.usage_counts import read_usage
-
-Event = Mapping[str, Any]
+from reasoning_store.wire.protocol import Event
 
 _SUMMARY: Final = ("reasoning", "summary")
 _CONTENT: Final = ("reasoning", "content")
@@ -105,7 +100,7 @@ _COUNTS: Final = {
 }
 
 
-class ResponsesReader(StreamAdapter):
+class ResponsesReader(EventReader):
     """The reader of one stream."""
 
     id = "openai.responses"
@@ -114,25 +109,15 @@ class ResponsesReader(StreamAdapter):
         self._output = Output(self._provider)
         self._named = False
 
-    def parse_chunk(self, raw: Any) -> list[Chunk]:
-        if (event_type(raw) or "").startswith(_SILENT):
+    def read_event(self, event: Event) -> list[Chunk]:
+        if (event_type(event) or "").startswith(_SILENT):
             return []
-        event = plain_value(raw)
-        if not isinstance(event, Mapping):
-            return unknown_event(raw)
+        chunks = super().read_event(event)
+        return [*self._output.starts(), *chunks]
+
+    def type_of(self, event: Event) -> Any:
         # An error that is sent in place of an event has no type.
-        kind = event.get("type", "error" if "error" in event else None)
-        if not isinstance(kind, str):
-            return unknown_event(raw)
-        read = _EVENTS.get(kind)
-        if read is None:
-            return thinking_events.parse_event(event, self._provider)
-        try:
-            chunks = read(self, event)
-        except Malformed:
-            return unknown_event(raw)
-        starts = self._output.starts()
-        return [*starts, *chunks] if starts else chunks
+        return event.get("type", "error" if "error" in event else None)
 
     # --- texts, in pieces and repeated ------------------------------------------------------
 
@@ -223,40 +208,40 @@ class ResponsesReader(StreamAdapter):
             if self._output.find_item(kind, names[0]) is not None:
                 return []  # the same item, done twice
             item = self._output.begin(kind, names)
-        wrong: list[Any] = []
-        return with_unknown_part(item.complete(data, wrong, self._output.unit), wrong)
+        return item.complete(data, self.wrong, self._output.unit)
 
     # --- the response ----------------------------------------------------------------------
 
     def _response_begun(self, event: Event) -> list[Chunk]:
-        wrong: list[Any] = []
-        return with_unknown_part(self._read_origin(mapping_field(event, "response"), wrong), wrong)
+        return self._name(mapping_field(event, "response"))
 
     def _response_ended(self, event: Event) -> list[Chunk]:
         response = mapping_field(event, "response")
         if not any(isinstance(response.get(name), kind) for name, kind in _RESPONSE.items()):
             raise Malformed
-        return self.read_whole(response, event["type"].removeprefix("response."))
+        return self._read_response(response, event["type"].removeprefix("response."))
 
     def _read_error(self, event: Event) -> list[Chunk]:
         if not any(isinstance(event.get(name), kind) for name, kind in _ERROR.items()):
             raise Malformed
         return [ErrorChunk(raw=event)]
 
-    def read_whole(self, response: Mapping[str, Any], ended: str | None = None) -> list[Chunk]:
+    def read_whole(self, response: Mapping[str, Any]) -> list[Chunk]:
+        """Return the chunks of a response of which no event came."""
+        return with_unknown_part(self._read_response(response), self.wrong)
+
+    def _read_response(self, response: Event, ended: str | None = None) -> list[Chunk]:
         """Return the chunks of a response that its stream, if there was one, did not give."""
-        wrong: list[Any] = []
-        chunks = self._read_origin(response, wrong)
+        chunks = self._name(response)
         output = response.get("output")
         if isinstance(output, list):
-            chunks += self._fill_reserved(output, wrong)
+            chunks += self._fill_reserved(output)
         elif output is not None:
-            wrong.append(output)
-        chunks += self._read_metadata(response)
-        chunks += read_usage(
+            self.wrong.append(output)
+        chunks += self.read_metadata(response, _WHOLE)
+        chunks += self.read_usage(
             response.get("usage"),
             _COUNTS,
-            wrong,
             reasoning_apart=self._contract.reading.output_excludes_reasoning,
         )
         error = plain_value(response.get("error"))
@@ -264,31 +249,22 @@ class ResponsesReader(StreamAdapter):
             chunks.append(ErrorChunk(raw=error or {"status": "failed"}))
         if reason := _finish_reason(response, ended):
             chunks.append(FinishChunk(reason=reason))
-        return with_unknown_part(chunks, wrong)
+        return chunks
 
-    def _read_origin(self, response: Mapping[str, Any], wrong: list[Any]) -> list[Chunk]:
-        response_id, model = response.get("id"), response.get("model")
-        if not (isinstance(response_id, str | None) and isinstance(model, str | None)):
-            wrong.append([response_id, model])
-            return []
-        if self._named or not (response_id or model):
-            return []
-        self._named = True
-        return [OriginChunk(response_id=response_id, model=model)]
+    def _name(self, response: Event) -> list[Chunk]:
+        """Return, once, which response this is."""
+        named = [] if self._named else self.read_origin(response)
+        self._named = self._named or bool(named)
+        return named
 
-    def _read_metadata(self, response: Mapping[str, Any]) -> list[Chunk]:
-        """Return the metadata of the response as a whole."""
-        found = {name: plain_value(value) for name in _WHOLE if (value := response.get(name))}
-        return [OriginChunk(metadata=found)] if found else []
-
-    def _fill_reserved(self, listed: list[Any], wrong: list[Any]) -> list[Chunk]:
+    def _fill_reserved(self, listed: list[Any]) -> list[Chunk]:
         items: dict[int, Mapping[str, Any]] = {}
         for place, entry in enumerate(listed):
             data = plain_value(entry)
             if _is_item(data):
                 items[place] = data
             else:
-                wrong.append(entry)
+                self.wrong.append(entry)
         streamed = self._output.match_items(items)
         chunks: list[Chunk] = []
         for place, data in items.items():
@@ -298,8 +274,34 @@ class ResponsesReader(StreamAdapter):
             if item.done:
                 chunks += item.seal(data)
             else:
-                chunks += item.complete(data, wrong, self._output.unit)
+                chunks += item.complete(data, self.wrong, self._output.unit)
         return chunks
+
+    events: ClassVar = {
+        "response.created": _response_begun,
+        "response.queued": _response_begun,
+        "response.in_progress": _response_begun,
+        **dict.fromkeys((f"{name}.delta" for name in _TEXTS), _read_delta),
+        **dict.fromkeys((f"{name}.done" for name in _TEXTS), _read_done),
+        "response.reasoning_summary_part.added": _part_added,
+        "response.reasoning_summary_part.done": _part_done,
+        "response.reasoning_part.added": _part_added,
+        "response.reasoning_part.done": _part_done,
+        "response.content_part.added": _part_added,
+        "response.content_part.done": _part_done,
+        "response.output_text.annotation.added": _read_annotation,
+        "response.function_call_arguments.delta": _arguments_delta,
+        "response.function_call_arguments.done": _arguments_done,
+        "response.custom_tool_call_input.delta": _arguments_delta,
+        "response.custom_tool_call_input.done": _arguments_done,
+        "response.output_item.added": _item_added,
+        "response.output_item.done": _item_done,
+        "response.completed": _response_ended,
+        "response.incomplete": _response_ended,
+        "response.failed": _response_ended,
+        "response.cancelled": _response_ended,
+        "error": _read_error,
+    }
 
 
 def _output_index(event: Event, name: str) -> int:
@@ -332,33 +334,6 @@ def _finish_reason(response: Mapping[str, Any], ended: str | None) -> str | None
         if isinstance(value, str) and value:
             return value
     return None
-
-
-_EVENTS: Final[Mapping[str, Callable[[ResponsesReader, Event], list[Chunk]]]] = {
-    "response.created": ResponsesReader._response_begun,
-    "response.queued": ResponsesReader._response_begun,
-    "response.in_progress": ResponsesReader._response_begun,
-    **{f"{name}.delta": ResponsesReader._read_delta for name in _TEXTS},
-    **{f"{name}.done": ResponsesReader._read_done for name in _TEXTS},
-    "response.reasoning_summary_part.added": ResponsesReader._part_added,
-    "response.reasoning_summary_part.done": ResponsesReader._part_done,
-    "response.reasoning_part.added": ResponsesReader._part_added,
-    "response.reasoning_part.done": ResponsesReader._part_done,
-    "response.content_part.added": ResponsesReader._part_added,
-    "response.content_part.done": ResponsesReader._part_done,
-    "response.output_text.annotation.added": ResponsesReader._read_annotation,
-    "response.function_call_arguments.delta": ResponsesReader._arguments_delta,
-    "response.function_call_arguments.done": ResponsesReader._arguments_done,
-    "response.custom_tool_call_input.delta": ResponsesReader._arguments_delta,
-    "response.custom_tool_call_input.done": ResponsesReader._arguments_done,
-    "response.output_item.added": ResponsesReader._item_added,
-    "response.output_item.done": ResponsesReader._item_done,
-    "response.completed": ResponsesReader._response_ended,
-    "response.incomplete": ResponsesReader._response_ended,
-    "response.failed": ResponsesReader._response_ended,
-    "response.cancelled": ResponsesReader._response_ended,
-    "error": ResponsesReader._read_error,
-}
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:
