@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from reasoning_store.aio import (
+from reasoning_store.aio.following import AsyncFollowing
+from reasoning_store.aio.session import AsyncSessionSettings
+from reasoning_store.aio.store import (
     AsyncFoundConversation,
     AsyncOwner,
     AsyncOwnerSettings,
     AsyncProfiles,
 )
-from reasoning_store.aio.following import AsyncFollowing
-from reasoning_store.aio.session import AsyncSessionSettings
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
 from reasoning_store.egress.budget import Budget

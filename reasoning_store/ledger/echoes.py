@@ -12,7 +12,7 @@ from reasoning_store.ledger import branches
 from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import BranchRow, SessionRow
+from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow
 from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params
 from reasoning_store.ledger.tables import messages, sessions
 
@@ -55,7 +55,7 @@ def match_branches(
     key: int,
     sent: Sequence[int | None],
     *,
-    holding: tuple[int, int] | None = None,
+    holding: MessagePlace | None = None,
 ) -> EchoMatch | None:
     """Return the branch of a session that holds most of the messages, and least after them.
 
@@ -65,7 +65,7 @@ def match_branches(
     best: tuple[int, int, int] | None = None
     latest = branches.all_of(connection, key)[-_MOST_BRANCHES:]
     for branch in reversed(latest):
-        if holding is not None and not _holds(branch, *holding):
+        if holding is not None and not branch.holds(holding):
             continue
         match = _match(connection, key, branch, sent)
         matched = [position for position in match.positions if position is not None]
@@ -74,13 +74,6 @@ def match_branches(
         if best is None or score > best:
             found, best = match, score
     return found
-
-
-def _holds(branch: BranchRow, number: int, position: int) -> bool:
-    return any(
-        segment.branch == number and segment.first <= position <= segment.last
-        for segment in branch.segments
-    )
 
 
 def _match(
@@ -116,8 +109,8 @@ def find(
         places = _FIND.rows(connection, {"echo": sent[index], **owner_params(owner)})
         matches = [
             match
-            for key, branch, position in places
-            if (match := match_branches(connection, key, sent, holding=(branch, position)))
+            for key, *place in places
+            if (match := match_branches(connection, key, sent, holding=MessagePlace(*place)))
         ]
         if matches:
             return max(

@@ -11,7 +11,7 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MessagePlace
-from reasoning_store.ledger.rows import encode, pairs
+from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import drafts, messages, sessions
@@ -89,7 +89,7 @@ def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePla
             raise no_message(id)
         return MessagePlace(*row)
     lineage = branches.get(connection, key, branch)
-    return place._replace(branch=branch) if pairs.holds(lineage, place) else place
+    return place._replace(branch=branch) if lineage.holds(place) else place
 
 
 def locate_all(

@@ -291,6 +291,13 @@ class BranchRow:
     def next_position(self) -> int:
         return self.totals.position + 1
 
+    def holds(self, place: MessagePlace) -> bool:
+        """Whether its lineage has this very row, and not another at its position."""
+        return any(
+            segment.branch == place.branch and segment.first <= place.position <= segment.last
+            for segment in self.segments
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Erased:

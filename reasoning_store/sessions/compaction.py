@@ -25,7 +25,6 @@ from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usag
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import OwnThinking, RunningTotals
 from reasoning_store.ledger.view_records import (
-    ActiveCompactions,
     CompactionRow,
     NewCompaction,
     RangeSnapshot,
@@ -233,7 +232,7 @@ class CompactionForecast:
         self._fixed = fixed
         self._origins = origins_by_kind(totals)
         self._totals_at = _TotalsAt(views, of, totals.uncompacted)
-        self._results = _ToolResults(self._totals_at, totals.in_force)
+        self._cleared = 0 if totals.in_force.cleared is None else totals.in_force.cleared.last
         self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
 
     def usage(self, settings: SettingValues) -> ContextUsage:
@@ -266,14 +265,43 @@ class CompactionForecast:
                 SummaryInForce(one.first, one.last, one.tokens)
                 for one in self._totals.in_force.ranges
             ],
-            results_upto=self._results.freed_up_to if clear else None,
-            cleared=self._results.cleared,
-            splits=_PairSplits(self._views, self._of, head),
+            results_upto=self._freed_by_clearing if clear else None,
+            cleared=self._cleared,
+            splits=self._splits,
         )
+
+    def _splits(self, position: int) -> bool:
+        """Whether a cut separates a call from its response, or falls into a summary of a fork."""
+        return self._views.splits(*self._of, position) or any(
+            one.first <= position for one in self._later_summaries
+        )
+
+    @cached_property
+    def _later_summaries(self) -> list[CompactionRow]:
+        """Summaries that a fork copied and that reach into its open turn."""
+        return [
+            row
+            for row in self._views.compactions(*self._of, every=True)
+            if row.kind == "summary"
+            if row.undone_at is None and row.superseded_by is None
+            if row.last >= (self._totals.uncompacted.turn_start or 1)
+        ]
+
+    def _freed_by_clearing(self, position: int) -> int:
+        """Return what clearing tool results up to a position frees, outside of summaries."""
+        freed = self._clearable(position)
+        for one in self._totals.in_force.ranges:
+            if one.first <= position:
+                freed -= self._clearable(min(one.last, position)) - self._clearable(one.first - 1)
+        return freed
+
+    def _clearable(self, position: int) -> int:
+        done = self._totals_at[min(position, self._cleared)]
+        return self._totals_at[position].clearable - done.clearable
 
     def _effective_up_to(self, settings: SettingValues, position: int) -> int:
         counted = self._tokens_closed(settings, position, self._totals.last_thinkers)
-        return counted - self._totals_at[min(position, self._results.cleared)].clearable
+        return counted - self._totals_at[min(position, self._cleared)].clearable
 
     def _freed_by_summary(self, settings: SettingValues, first: int, last: int) -> int:
         now, before = self._totals.last_thinkers, first - 1
@@ -306,49 +334,3 @@ class _TotalsAt:
         if position not in self._known:
             self._known |= self._read(*self._of, [position])
         return self._known[position]
-
-
-class _PairSplits:
-    """Whether a cut separates a call from its response, or falls into a summary of a fork."""
-
-    def __init__(self, views: Views, of: tuple[int, int], head: RunningTotals) -> None:
-        self._views = views
-        self._of = of
-        self._head = head
-
-    def __call__(self, position: int) -> bool:
-        if self._views.splits(*self._of, position):
-            return True
-        return any(one.first <= position for one in self._later_summaries)
-
-    @cached_property
-    def _later_summaries(self) -> list[CompactionRow]:
-        """Summaries that a fork copied and that reach into its open turn."""
-        return [
-            row
-            for row in self._views.compactions(*self._of, every=True)
-            if row.kind == "summary"
-            if row.undone_at is None and row.superseded_by is None
-            if row.last >= (self._head.turn_start or 1)
-        ]
-
-
-class _ToolResults:
-    """The tokens that clearing tool results frees, from the running totals."""
-
-    def __init__(self, totals_at: _TotalsAt, in_force: ActiveCompactions) -> None:
-        self._totals_at = totals_at
-        self._ranges = in_force.ranges
-        self.cleared = 0 if in_force.cleared is None else in_force.cleared.last
-
-    def freed_up_to(self, position: int) -> int:
-        """Return what clearing up to a position frees, outside of summaries."""
-        freed = self._clearable(position)
-        for one in self._ranges:
-            if one.first <= position:
-                freed -= self._clearable(min(one.last, position)) - self._clearable(one.first - 1)
-        return freed
-
-    def _clearable(self, position: int) -> int:
-        done = self._totals_at[min(position, self.cleared)]
-        return self._totals_at[position].clearable - done.clearable

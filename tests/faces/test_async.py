@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import aio, owner, store
+from reasoning_store import owner, store
 from reasoning_store.aio import session as aio_session
 from reasoning_store.aio import store as aio_store
 from reasoning_store.sessions import context as session_context
@@ -25,13 +25,13 @@ from tests.ledger.writing import commits, waiting, writer_of
 from tests.properties import each
 
 PAIRS = [
-    (owner.Owner, aio.AsyncOwner),
-    (store.Store, aio.AsyncStore),
+    (owner.Owner, aio_store.AsyncOwner),
+    (store.Store, aio_store.AsyncStore),
     (session.Session, aio_session.AsyncSession),
     (session_context.Context, aio_session.AsyncContext),
     (session_settings.SessionSettings, aio_session.AsyncSessionSettings),
-    (session_settings.OwnerSettings, aio.AsyncOwnerSettings),
-    (session_settings.Profiles, aio.AsyncProfiles),
+    (session_settings.OwnerSettings, aio_store.AsyncOwnerSettings),
+    (session_settings.Profiles, aio_store.AsyncProfiles),
     (rs.Recording, rs.AsyncRecording),
 ]
 

@@ -343,7 +343,7 @@ def _summaries(
         {"key": key, "of": branch, "number": number}
         for branch, number, first, last in _RANGES.rows(connection, {"key": key})
         if any(
-            first <= change.place.position <= last and pairs.holds(by_number[branch], change.place)
+            first <= change.place.position <= last and by_number[branch].holds(change.place)
             for change in made
         )
     ]

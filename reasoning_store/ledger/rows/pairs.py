@@ -29,21 +29,13 @@ def erased_together(
     while waiting:
         place = waiting.pop()
         for lineage in lineages:
-            if holds(lineage, place):
+            if lineage.holds(place):
                 if lineage.number not in partners:
                     partners[lineage.number] = _partners(lineage, tool_rows)
                 more = partners[lineage.number].get(place, set()) - found
                 waiting += more
                 found |= more
     return found
-
-
-def holds(lineage: BranchRow, place: MessagePlace) -> bool:
-    """Whether a lineage has this very row, and not another at its position."""
-    return any(
-        segment.branch == place.branch and segment.first <= place.position <= segment.last
-        for segment in lineage.segments
-    )
 
 
 def _partners(
