@@ -67,7 +67,7 @@ def is_in_memory(call: Call) -> bool:
 
 def file_exists(path: Path) -> bool:
     """Whether a database's file exists; refuse a path that cannot be looked up."""
-    return files.found(path, f"{path.name} cannot be opened") is not None
+    return files.status_of(path, f"{path.name} cannot be opened") is not None
 
 
 def require_file(call: Call) -> None:

@@ -112,7 +112,7 @@ def source_name(source: Source) -> str:
 def _read_text(source: Source) -> Iterator[str]:
     """The text of a source, in pieces that may end anywhere."""
     if isinstance(source, str | os.PathLike):
-        with files.opened(source) as file:
+        with files.open_to_read(source) as file:
             yield from _decode_blocks(iter(lambda: file.read(_BLOCK), b""))
     else:
         yield from _decode_blocks(_end_lines(source))

@@ -91,7 +91,7 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
 
 def _read_head(path: str | os.PathLike[str]) -> bytes:
     files.check_to_read_again(path)
-    with files.opened(path) as file:
+    with files.open_to_read(path) as file:
         return file.read(_HEAD_BYTES)
 
 

@@ -23,7 +23,7 @@ def held(real):
         return real(*given, **named)
     return waits
 
-schema_version.config = held(schema_version.config)
+schema_version.alembic_config = held(schema_version.alembic_config)
 vocabularies.read = held(vocabularies.read)
 work = {
     "a schema": lambda: Ledger.open("sqlite://").close(),

@@ -312,7 +312,7 @@ def upgrade_and_die_at_the_disk(
 
 
 def _migrate_by(scripts: str, revisions: tuple[str, ...]) -> None:
-    schema_version.scripts = lambda: Path(scripts)
+    schema_version.scripts_folder = lambda: Path(scripts)
     schema_version.REVISIONS = revisions  # type: ignore[assignment]
 
 

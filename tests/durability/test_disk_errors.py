@@ -51,7 +51,7 @@ def for_good(request: pytest.FixtureRequest) -> bool:
 def digest(path: Path) -> bytes:
     """Return what stands in the file, all tables of it."""
     with closing(LIBRARY.connect(str(path), isolation_level=None)) as raw:
-        return backup.contents(raw).digest
+        return backup.read_contents(raw).digest
 
 
 @pytest.mark.parametrize("library", ["fixed", "vulnerable"])

@@ -115,7 +115,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
 @pytest.fixture
 def from_nothing(empty: Callable[[], str]) -> Case:
     """The scripts that ship."""
-    return Case(empty, schema_version.scripts(), schema_version.REVISIONS, None)
+    return Case(empty, schema_version.scripts_folder(), schema_version.REVISIONS, None)
 
 
 @pytest.fixture
@@ -145,11 +145,13 @@ def with_rows(
             return create(name).render_as_string(hide_password=False)
 
     scripts = tmp_path / "scripts"
-    shutil.copytree(schema_version.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        schema_version.scripts_folder(), scripts, ignore=shutil.ignore_patterns("__pycache__")
+    )
     head = schema_version.REVISIONS[-1]
     (scripts / "versions" / "9999_one_more.py").write_text(ONE_MORE.format(head=head))
     revisions = (*schema_version.REVISIONS, "9999")
-    monkeypatch.setattr(schema_version, "scripts", lambda: scripts)
+    monkeypatch.setattr(schema_version, "scripts_folder", lambda: scripts)
     monkeypatch.setattr(schema_version, "REVISIONS", revisions)
     return Case(fresh, scripts, revisions, head, tuple(rows))
 

@@ -13,7 +13,9 @@ from reasoning_store.ledger.database import foreign_objects, schema_version
 def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let there be one revision more, of one table and one column, which fails at will."""
     scripts = tmp_path / "scripts"
-    shutil.copytree(schema_version.scripts(), scripts, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        schema_version.scripts_folder(), scripts, ignore=shutil.ignore_patterns("__pycache__")
+    )
     last = schema_version.REVISIONS[-1]
     new = f"{int(last) + 1:04}"
     (scripts / "versions" / f"{new}_test.py").write_text(
@@ -31,7 +33,7 @@ def second_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    op.drop_table('more')\n"
         "    op.drop_column('sessions', 'extra')\n"
     )
-    monkeypatch.setattr(schema_version, "scripts", lambda: scripts)
+    monkeypatch.setattr(schema_version, "scripts_folder", lambda: scripts)
     monkeypatch.setattr(schema_version, "REVISIONS", (*schema_version.REVISIONS, new))
     monkeypatch.setattr(foreign_objects, "OURS", foreign_objects.OURS | {"more"})
     return scripts

@@ -259,7 +259,7 @@ with Ledger.open(sys.argv[1]) as ledger:
 """
 
 
-@pytest.mark.parametrize("step", ["contents", "_check", "_name"])
+@pytest.mark.parametrize("step", ["read_contents", "_check", "_name"])
 def test_a_kill_while_backing_up_leaves_the_old_one(
     sqlite_path: Path, tmp_path: Path, step: str
 ) -> None:

@@ -30,7 +30,7 @@ def test_a_new_file_gets_its_name_unless_another_has_it(tmp_path: Path) -> None:
     for text in ("first", "second"):
         with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text(text)
-            told.append(atomic_file.put(fresh, target))
+            told.append(atomic_file.give_name(fresh, target))
 
     assert told == [True, False]
     assert target.read_text() == "first"
@@ -47,7 +47,7 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
         with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text("whole")
             ready.wait(120)
-            told.append(atomic_file.put(fresh, target))
+            told.append(atomic_file.give_name(fresh, target))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:

@@ -50,7 +50,7 @@ def names(url: str) -> set[str]:
 
 def test_the_revisions_are_those_of_the_scripts() -> None:
     """The list that opening a store compares with, oldest first."""
-    scripts = ScriptDirectory(str(schema_version.scripts())).walk_revisions()
+    scripts = ScriptDirectory(str(schema_version.scripts_folder())).walk_revisions()
 
     assert [script.revision for script in scripts] == list(reversed(schema_version.REVISIONS))
 
@@ -61,7 +61,7 @@ def test_the_scripts_make_the_tables_that_the_code_expects(empty: str) -> None:
     made = {name for name in names(empty) if not name.startswith("search_index")}  # FTS5's own
     assert made == set(metadata.tables)
     opening.run_schema_command(
-        empty, lambda connection: command.check(schema_version.config(connection))
+        empty, lambda connection: command.check(schema_version.alembic_config(connection))
     )
 
     opening.run_schema_command(
@@ -192,9 +192,9 @@ def test_a_wheel_finds_the_scripts_inside_the_package(
     ledger_module = tmp_path / "reasoning_store" / "ledger" / "database" / "migrate.py"
 
     assert wheel["force-include"] == {"migrations": "reasoning_store/_migrations"}
-    assert schema_version.scripts() == ROOT / "migrations"
+    assert schema_version.scripts_folder() == ROOT / "migrations"
     monkeypatch.setattr(schema_version, "__file__", str(ledger_module))
-    assert inside == schema_version.scripts()
+    assert inside == schema_version.scripts_folder()
     Ledger.open(f"sqlite:///{tmp_path}/chat.db").close()
 
 

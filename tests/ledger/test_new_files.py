@@ -157,7 +157,7 @@ def test_threads_that_create_files_at_once_do_not_meet(tmp_path: Path, names: li
 
 def making_of(path: Path) -> list[Path]:
     """What is being made under names of its makers', or was when they were killed."""
-    return [one for one in atomic_file.unfinished(path.parent) if one.suffix == ".new"]
+    return [one for one in atomic_file.find_unfinished(path.parent) if one.suffix == ".new"]
 
 
 def making(path: Path) -> subprocess.Popen[bytes]:

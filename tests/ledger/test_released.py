@@ -148,7 +148,7 @@ def test_a_released_database_is_upgraded_with_its_rows(old: URL) -> None:
 
     kept(before, all_rows(old))
     opening.run_schema_command(
-        old, lambda connection: command.check(schema_version.config(connection))
+        old, lambda connection: command.check(schema_version.alembic_config(connection))
     )
     with Ledger.open(old) as ledger:
         verified = ledger.audit.verify()
@@ -253,7 +253,7 @@ def test_the_scripts_still_make_what_was_released(
     released.load(name, revision, stored)
 
     def upgrade(connection: Connection) -> None:
-        command.upgrade(schema_version.config(connection), revision)
+        command.upgrade(schema_version.alembic_config(connection), revision)
 
     # Where the first releases made theirs.
     where = made if name == "sqlite" else make_url(opening.with_schema(made, "public"))

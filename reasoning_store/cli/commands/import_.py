@@ -152,7 +152,7 @@ def _seekable_file(source: str) -> Iterator[str]:
             return
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,
-        nullcontext(sys.stdin.buffer) if source == "-" else files.opened(source) as pipe,
+        nullcontext(sys.stdin.buffer) if source == "-" else files.open_to_read(source) as pipe,
     ):
         path = Path(folder) / "piped"
         with name_in_error(str(path)), path.open("wb") as file:
@@ -174,7 +174,7 @@ def _import_lines(
         store_access.open_or_create(call, unless=dry_run) as store,
         _dry_run_store(store, path, owner) if dry_run else nullcontext(store) as into,
         Progress("importing", os.path.getsize(path)) as progress,
-        files.opened(path) as lines,
+        files.open_to_read(path) as lines,
     ):
         of: Owner = into if owner is None else into.for_owner(owner)
         done = of.import_lines(progress.each(lines, len), on_conflict=on_conflict)
@@ -226,7 +226,7 @@ def _read_names(path: str, owner: str | None) -> set[tuple[str, str]]:
     from reasoning_store.ledger.transfer import lines
 
     names: set[tuple[str, str]] = set()
-    with files.opened(path) as texts:
+    with files.open_to_read(path) as texts:
         for text in texts:
             with suppress(InvalidCall):
                 line = lines.read(text)

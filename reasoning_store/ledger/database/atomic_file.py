@@ -41,7 +41,7 @@ def unfinished_file(target: Path) -> Iterator[Path]:
                 os.unlink(f"{name}{end}")
 
 
-def put(fresh: Path, target: Path, *, replace: bool = False) -> bool:
+def give_name(fresh: Path, target: Path, *, replace: bool = False) -> bool:
     """Make the new file durable and give it its name; False where the name is taken."""
     with fresh.open("rb") as made:
         os.fsync(made.fileno())
@@ -79,7 +79,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def unfinished(folder: Path) -> list[Path]:
+def find_unfinished(folder: Path) -> list[Path]:
     """Return what is being made in a folder, and what killed makers left there, by name."""
     try:
         return sorted(one for one in folder.iterdir() if _UNFINISHED.fullmatch(one.name))
@@ -87,9 +87,9 @@ def unfinished(folder: Path) -> list[Path]:
         return []
 
 
-def clear(folder: Path) -> None:
+def remove_abandoned(folder: Path) -> None:
     """Remove what killed makers left in a folder."""
-    for path in unfinished(folder):
+    for path in find_unfinished(folder):
         if _is_abandoned(path.name):
             with suppress(OSError):
                 path.unlink()
@@ -111,8 +111,8 @@ def _is_abandoned(name: str) -> bool:
 
 def has_one_name(path: Path) -> bool:
     """Whether a file has no other name but the one that its maker is about to remove."""
-    clear(path.parent)
-    names = [path, *[one for one in unfinished(path.parent) if _is_same(path, one)]]
+    remove_abandoned(path.parent)
+    names = [path, *[one for one in find_unfinished(path.parent) if _is_same(path, one)]]
     return path.stat().st_nlink <= len(names)
 
 

@@ -31,7 +31,7 @@ class Contents(NamedTuple):
     digest: bytes
 
 
-def contents(raw: Any) -> Contents:
+def read_contents(raw: Any) -> Contents:
     """Read every row of every table."""
     counts: dict[str, int] = {}
     digest = blake2b()
@@ -49,7 +49,7 @@ def contents(raw: Any) -> Contents:
     return Contents(counts, digest.digest())
 
 
-def write(
+def write_copy(
     source: Any,
     target: Path,
     module: Any,
@@ -71,7 +71,7 @@ def write(
             try:
                 if not wanted(source):
                     return Contents({}, b"")
-                copied_from = contents(source)
+                copied_from = read_contents(source)
                 source.backup(copied, pages=-1)
             finally:
                 source.execute("ROLLBACK")
@@ -84,18 +84,18 @@ def write(
 def _check(copied: Any, copied_from: Contents) -> None:
     if copied.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
         raise CorruptRow("the database is damaged: its copy was not kept")
-    if contents(copied) != copied_from:
+    if read_contents(copied) != copied_from:
         raise CorruptRow("the copy differs from the database: it was not kept")
 
 
 def _name(fresh: Path, target: Path, *, replace: bool) -> None:
     if log := log_of(target):  # another program has opened it meanwhile
-        raise logged(target, log)
-    if not atomic_file.put(fresh, target, replace=replace):
-        raise taken(target)
+        raise log_error(target, log)
+    if not atomic_file.give_name(fresh, target, replace=replace):
+        raise taken_error(target)
 
 
-def taken(target: Path) -> InvalidCall:
+def taken_error(target: Path) -> InvalidCall:
     return InvalidCall(
         f"{target.name} is there already", hint="name another file, or pass overwrite"
     )
@@ -109,10 +109,10 @@ def log_of(path: Path) -> Path | None:
     """
     subject = f"{path.name} cannot be opened"
     logs = [Path(f"{path}{end}") for end in _LOGS]
-    return next((log for log in logs if files.found(log, subject, follow_symlinks=False)), None)
+    return next((log for log in logs if files.status_of(log, subject, follow_symlinks=False)), None)
 
 
-def logged(path: Path, log: Path) -> InvalidCall:
+def log_error(path: Path, log: Path) -> InvalidCall:
     if os.path.lexists(path):
         return InvalidCall(
             f"{path.name} is open somewhere, or was when its program was killed:"
@@ -130,18 +130,18 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     if database is not None and target in [Path(f"{database}{end}") for end in BESIDE]:
         raise InvalidCall(f"{target.name} is the database itself", hint="name another file")
     subject = f"{target.name} cannot be written"
-    at = files.found(target, subject)
+    at = files.status_of(target, subject)
     if at is None:
         files.check_folder(target)
     else:
-        own = None if database is None else files.found(database, subject)
+        own = None if database is None else files.status_of(database, subject)
         if own is not None and os.path.samestat(at, own):
             raise InvalidCall(f"{target.name} is the database itself", hint="name another file")
         files.check_file(at, target.name or str(target))
         if not replace:
-            raise taken(target)
+            raise taken_error(target)
     if log := log_of(target):
-        raise logged(target, log)
+        raise log_error(target, log)
 
 
 def copies_of(path: Path) -> tuple[str, ...]:
@@ -149,6 +149,6 @@ def copies_of(path: Path) -> tuple[str, ...]:
 
     The leftovers of killed backups to the folder, under any name, are removed before.
     """
-    atomic_file.clear(path.parent)
+    atomic_file.remove_abandoned(path.parent)
     kept = path.parent.glob(f"{glob.escape(path.name)}.before-*")
-    return tuple(str(one) for one in sorted([*kept, *atomic_file.unfinished(path.parent)]))
+    return tuple(str(one) for one in sorted([*kept, *atomic_file.find_unfinished(path.parent)]))

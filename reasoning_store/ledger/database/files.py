@@ -47,7 +47,7 @@ def check_name(path: str | PathLike[str]) -> None:
     )
 
 
-def found(
+def status_of(
     path: str | PathLike[str], subject: str, *, follow_symlinks: bool = True
 ) -> os.stat_result | None:
     """Return the status of the file at a path; None where there is no file."""
@@ -65,7 +65,7 @@ def check_file(at: os.stat_result, name: str) -> None:
 
 def check_folder(path: Path) -> None:
     """Refuse a place in a folder that is not there."""
-    if found(path.parent, f"{path.name}: its folder cannot be looked up") is None:
+    if status_of(path.parent, f"{path.name}: its folder cannot be looked up") is None:
         raise InvalidCall(
             f"{path.name}: its folder does not exist",
             hint=f"run: mkdir -p {shlex.quote(str(path.parent))}",
@@ -96,7 +96,7 @@ _UNREADABLE: Final = "the file cannot be read"
 
 def check_to_read(path: str | PathLike[str], subject: str) -> os.stat_result:
     """Refuse what is not there, a folder and a device; return what it is, a file or a pipe."""
-    at = found(path, subject)
+    at = status_of(path, subject)
     if at is None:
         raise InvalidCall(f"{subject}: there is no such file", hint=_ANOTHER)
     if stat.S_ISDIR(at.st_mode):
@@ -113,9 +113,9 @@ def check_to_read_again(path: str | PathLike[str]) -> None:
 
 
 @contextmanager
-def opened(path: str | PathLike[str]) -> Iterator[BinaryIO]:
+def open_to_read(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file, or a pipe, to be read from here to its end."""
-    if (at := found(path, _UNREADABLE)) is not None:
+    if (at := status_of(path, _UNREADABLE)) is not None:
         open_files.check_not_held(at, _UNREADABLE)
     with system_errors(_UNREADABLE), open(path, "rb") as file:
         check_ends(os.fstat(file.fileno()), _UNREADABLE)

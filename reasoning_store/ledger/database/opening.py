@@ -123,7 +123,7 @@ def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
     if made.drivername == DRIVER:
         return _server(made, connections, read_only=True)
     path = file_of(made)
-    if path is None or not sqlite_file.look(path, sqlite_connections.library()):
+    if path is None or not sqlite_file.is_there(path, sqlite_connections.library()):
         name = "a store in memory" if path is None else path.name
         raise NotFound(
             f"{name} is not there to be read", hint="open it without read_only=True to make it"
@@ -175,7 +175,7 @@ def open_any_version(url: str | URL) -> Database:
     """Open a database to read, with the schema that it has: nothing is made or upgraded."""
     made = parse_url(url)
     path = file_of(made)
-    if path is not None and sqlite_file.look(path, sqlite_connections.library()):
+    if path is not None and sqlite_file.is_there(path, sqlite_connections.library()):
         return SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
     return _of_any_age(made, path)
 
@@ -191,9 +191,9 @@ def run_schema_command(url: str | URL, work: Callable[[Connection], None]) -> No
 
     made = parse_url(url)
     path = file_of(made)
-    if path is not None and not sqlite_file.look(path, sqlite_connections.library()):
+    if path is not None and not sqlite_file.is_there(path, sqlite_connections.library()):
         sqlite_file.create(
-            path, lambda fresh: sqlite_file.make_ours(fresh, sqlite_connections.library())
+            path, lambda fresh: sqlite_file.mark_as_ours(fresh, sqlite_connections.library())
         )
     database = _of_any_age(made, path)
     try:
@@ -236,7 +236,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
         # Before SQLite is asked: a thread of the parent may have been inside it at the fork, and
         # then its locks are held in the child for good.
         open_files.check_not_inherited(str(path))
-        if sqlite_file.look(path, sqlite_connections.library()):
+        if sqlite_file.is_there(path, sqlite_connections.library()):
             sqlite_file.check_one_name(path)
         else:
             sqlite_file.create(path, build)

@@ -61,7 +61,7 @@ class Age(Enum):
     CURRENT = "current"
 
 
-def scripts() -> Path:
+def scripts_folder() -> Path:
     """Return the folder of Alembic's scripts."""
     package = Path(__file__).parents[2]
     inside = package / "_migrations"
@@ -120,13 +120,13 @@ def schema_age(connection: Connection) -> Age:
     )
 
 
-def config(connection: Connection) -> Config:
+def alembic_config(connection: Connection) -> Config:
     """Return Alembic's configuration for commands over one connection."""
     from alembic.config import Config
 
     made = Config()
     # Alembic's configuration reads % as the start of a name.
-    made.set_main_option("script_location", str(scripts()).replace("%", "%%"))
+    made.set_main_option("script_location", str(scripts_folder()).replace("%", "%%"))
     made.attributes["connection"] = connection
     return made
 
@@ -169,7 +169,7 @@ def upgrade(connection: Connection) -> None:
     claim_database(connection)
     if schema_age(connection) is Age.OLDER:
         with _Alembic.lock:
-            command.upgrade(config(connection), "head")
+            command.upgrade(alembic_config(connection), "head")
 
 
 def downgrade(connection: Connection, revision: str) -> None:
@@ -177,7 +177,7 @@ def downgrade(connection: Connection, revision: str) -> None:
     from alembic import command
 
     with _Alembic.lock:
-        command.downgrade(config(connection), revision)
+        command.downgrade(alembic_config(connection), revision)
 
 
 def keep_copy(path: Path, database: SqliteDatabase) -> Path:

@@ -35,7 +35,7 @@ def files_of(path: str) -> tuple[str, ...]:
     return (path, log) if os.path.exists(log) else (path,)
 
 
-def rewrite(raw: Any) -> bool:
+def rewrite_file(raw: Any) -> bool:
     """Rewrite the file and empty its log; return whether what was erased is gone.
 
     Outside of a transaction. The log is emptied first, too: as long as a reader elsewhere

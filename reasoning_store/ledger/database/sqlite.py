@@ -140,7 +140,7 @@ class SqliteDatabase:
             patience = min(self._connections.busy_ms, _SCRUB_MS) if wait else 0
             raw.execute(f"PRAGMA busy_timeout={patience}")
             try:
-                is_rewritten = scrubbing.rewrite(raw)
+                is_rewritten = scrubbing.rewrite_file(raw)
             except self._connections.module.OperationalError:
                 # No room, a disk that refuses, or another process that is writing.
                 is_rewritten = False
@@ -187,7 +187,7 @@ class SqliteDatabase:
         module = self._connections.module
 
         def copied(source: Any) -> Mapping[str, int]:
-            return backup.write(source, target, module, replace=replace, wanted=wanted).rows
+            return backup.write_copy(source, target, module, replace=replace, wanted=wanted).rows
 
         with self._guard:
             if self.path is None:

@@ -29,17 +29,17 @@ APPLICATION_ID = 0x52535431
 """RST1: the mark in the file's header that it is ours."""
 
 
-def look(path: Path, module: Any) -> bool:
+def is_there(path: Path, module: Any) -> bool:
     """Return whether a database of ours is at ``path``; refuse what is neither ours nor new.
 
     Changes nothing, and makes no file next to it.
     """
     # Looked for first: where the file is being made just now, it has no log before.
     log = backup.log_of(path)
-    at = files.found(path, f"{path.name} cannot be opened")
+    at = files.status_of(path, f"{path.name} cannot be opened")
     if at is None:
         if log is not None:
-            raise backup.logged(path, log)
+            raise backup.log_error(path, log)
         files.check_folder(path)
         return False
     files.check_file(at, path.name or str(path))
@@ -70,7 +70,7 @@ def check_one_name(path: Path) -> None:
 
     Two programs that open it by different names lose what the other one writes.
     """
-    at = files.found(path, f"{path.name} cannot be opened")
+    at = files.status_of(path, f"{path.name} cannot be opened")
     if at is not None and at.st_nlink > 1 and not atomic_file.has_one_name(path):
         raise InvalidCall(
             f"{path.name} has a second name (a hard link), and each would have its own log",
@@ -83,7 +83,7 @@ def check_same(path: Path, was: os.stat_result) -> None:
 
     The log there is the other's, which a program that opened it would take for this one's.
     """
-    at = files.found(path, f"{path.name} cannot be opened")
+    at = files.status_of(path, f"{path.name} cannot be opened")
     if at is None:
         raise InvalidCall(
             f"{path.name} cannot be opened again: it was moved away or removed",
@@ -112,10 +112,10 @@ def create(path: Path, build: Callable[[Path], None]) -> None:
         if Path(f"{fresh}-wal").exists():
             # It still holds what was built: closing could not copy it, and raises nothing.
             raise StoreFull("the disk refused the write")
-        atomic_file.put(fresh, path)
+        atomic_file.give_name(fresh, path)
 
 
-def make_ours(fresh: Path, module: Any) -> None:
+def mark_as_ours(fresh: Path, module: Any) -> None:
     """Write the header that marks the file as ours, and nothing else."""
     with closing(module.connect(str(fresh))) as raw:
         raw.execute(f"PRAGMA application_id={APPLICATION_ID}")

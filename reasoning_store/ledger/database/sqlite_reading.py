@@ -111,7 +111,7 @@ class SqliteReading:
 
         def copied(connection: Connection) -> Mapping[str, int]:
             nonlocal over
-            rows = backup.write(driver(connection), target, module, replace=over).rows
+            rows = backup.write_copy(driver(connection), target, module, replace=over).rows
             over = True  # where it is done again, this copy is there
             return rows
 
