@@ -26,11 +26,10 @@ from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import StoreFailed, problem
-from reasoning_store.server.relay import Relay, describe_failure, run_to_end
+from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure, run_to_end
 from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import ask_for_seals, find_named
 from reasoning_store.server.tracing import find_call
-from reasoning_store.server.unsaved import UnsavedReplies
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"

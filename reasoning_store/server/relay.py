@@ -1,11 +1,15 @@
-"""A stream on its way from the provider to the client: passed on as it comes, and recorded."""
+"""A stream on its way from the provider to the client: passed on as it comes, and recorded.
+
+A reply whose end the store refused is kept, and stored once the store answers again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 from starlette.responses import Response
@@ -16,7 +20,9 @@ from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.server.problems import problem_body
 from reasoning_store.server.reply_modes import Rewriter
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
-from reasoning_store.server.unsaved import UnsavedReplies
+
+_MOST_UNSAVED: Final = 1000
+"""How many replies wait in memory; the oldest is left out for the next."""
 
 
 class Relay(Response):
@@ -96,13 +102,41 @@ class Relay(Response):
                 call.fail(type(error).__name__)
             if exchange is not None:
                 await run_to_end(exchange.leave)
-            await emit(_broken_event(self._path, error))
+            await emit(_error_event(self._path, *describe_failure(error)))
         except rs.ReasoningStoreError as error:
             # on_store_error is "fail": the client reads why its reply ends here.
             if call is not None:
                 call.fail(type(error).__name__)
             await emit(_error_event(self._path, 503, f"the store failed: {error}"))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class UnsavedReplies:
+    """The replies that wait for the store, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Exchange] = deque(maxlen=_MOST_UNSAVED)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is a reply to store."""
+        return bool(self._waiting)
+
+    def add(self, exchange: Exchange | None) -> None:
+        """Keep a reply that came to its end and is not stored."""
+        if exchange is not None and exchange.is_unsaved:
+            self._waiting.append(exchange)
+
+    def save(self) -> None:
+        """Store what waits, until the store refuses again."""
+        while self._waiting:
+            try:
+                exchange = self._waiting.popleft()
+            except IndexError:  # another thread was first
+                return
+            if not exchange.save():
+                self._waiting.appendleft(exchange)
+                return
 
 
 async def _wait_until_left(receive: Receive) -> None:
@@ -122,10 +156,6 @@ def describe_failure(error: httpx2.HTTPError) -> tuple[int, str]:
     if isinstance(error, httpx2.ConnectError):
         return 502, "the provider cannot be reached"
     return 502, "the provider broke the connection"
-
-
-def _broken_event(path: str, error: httpx2.HTTPError) -> bytes:
-    return _error_event(path, *describe_failure(error))
 
 
 def _error_event(path: str, status: int, text: str) -> bytes:

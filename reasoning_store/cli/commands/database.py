@@ -24,7 +24,7 @@ def init(call: Call) -> None:
     """
     path = store_access.database_file(call)
     is_new = path is not None and not store_access.file_exists(path)
-    _upgraded(call, "revision {}")
+    _upgrade(call, "revision ")
     if path is not None:
         print_note(f"{path} {'was created' if is_new else 'exists already'}")
 
@@ -37,17 +37,17 @@ def upgrade(call: Call) -> None:
     A missing SQLite file is created. A program that opens an SQLite file upgrades it by itself; a
     PostgreSQL database is upgraded by this command only.
     """
-    _upgraded(call)
+    _upgrade(call)
 
 
-def _upgraded(call: Call, says: str = "{}") -> None:
+def _upgrade(call: Call, prefix: str = "") -> None:
     from reasoning_store.store import upgrade
 
     address = store_access.database_url(call)
     store_access.make_folder(call)
     with Progress("upgrading"):
         revision = upgrade(address)
-    _say_revision(call, revision, says)
+    _print_revision(call, revision, prefix)
 
 
 @click.command("downgrade", cls=Command, examples=("downgrade base --yes",), answers="revision")
@@ -69,7 +69,7 @@ def downgrade(call: Call, revision: str, yes: bool) -> None:
         copy = schema.downgrade(store_access.database_url(call), revision)
     if copy is not None:
         print_note(f"a copy of the database before: {copy}")
-    _say_revision(call, revision)
+    _print_revision(call, revision)
 
 
 @click.command(
@@ -129,11 +129,8 @@ def current(call: Call) -> None:
     from reasoning_store.cli import schema
 
     store_access.require_file(call)
-    _say_revision(call, schema.read_revision(store_access.database_url(call)))
+    _print_revision(call, schema.read_revision(store_access.database_url(call)))
 
 
-def _say_revision(call: Call, revision: str, says: str = "{}") -> None:
-    def write_page(page: Page) -> None:
-        page.line(says.format(revision))
-
-    print_answer(call, {"revision": revision}, write_page)
+def _print_revision(call: Call, revision: str, prefix: str = "") -> None:
+    print_answer(call, {"revision": revision}, lambda page: page.line(f"{prefix}{revision}"))

@@ -131,8 +131,7 @@ def _check_environment(call: Call) -> Iterator[Finding]:
     except ReasoningStoreError as error:
         yield Finding("environment", "failed", str(error))
     else:
-        told = ", ".join(given) or "sets nothing"
-        yield Finding("environment", "ok", told)
+        yield Finding("environment", "ok", ", ".join(given) or "sets nothing")
     known = [*settings.ENVIRONMENT, *_OTHER_VARIABLES]
     for name in sorted(os.environ):
         if name.startswith("REASONING_STORE_") and name not in known:
@@ -168,7 +167,11 @@ def _check_database(call: Call) -> Iterator[Finding]:
         path = store_access.database_file(call)
         address = opening.parse_url(store_access.database_url(call))
         server = address.get_backend_name() != "sqlite"
-        place = f"PostgreSQL at {_host_names(address)}" if server else _short_path(path)
+        place = (
+            f"PostgreSQL at {_host_names(address)}"
+            if server
+            else _hide_home(str(path or "in memory"))
+        )
         if path is not None and not store_access.file_exists(path):
             how = hints.command_line(call, "init", hide=True)
             yield Finding("database", "note", f"{place}: does not exist yet; {how} creates it")
@@ -176,8 +179,8 @@ def _check_database(call: Call) -> Iterator[Finding]:
         revision = schema.read_revision(store_access.database_url(call))
     except ReasoningStoreError as error:
         helps = hints.for_command_line(call, error.hint, hide=True)
-        told = f"{error} ({helps})" if helps else str(error)
-        yield Finding("database", "failed", _hide_home(told))
+        detail = f"{error} ({helps})" if helps else str(error)
+        yield Finding("database", "failed", _hide_home(detail))
         return
     yield Finding("database", "ok", place)
     newest = schema_version.REVISIONS[-1]
@@ -344,10 +347,6 @@ def _check_files(path: Path) -> Iterator[Finding]:
             )
     if copies := backup.copies_of(path):
         yield Finding("copies", "note", f"{plural(len(copies), 'older copy', 'older copies')}")
-
-
-def _short_path(path: Path | None) -> str:
-    return "in memory" if path is None else _hide_home(str(path))
 
 
 def _hide_home(text: str) -> str:

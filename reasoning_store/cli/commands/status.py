@@ -50,8 +50,8 @@ def print_status(call: Call) -> None:
     size = None if path is None else path.stat().st_size
 
     def write_page(page: Page) -> None:
-        told = "" if size is None else f", {_size_text(size)}"
-        page.line(f"{place} (revision {revision}{told})")
+        bytes_text = "" if size is None else f", {_size_text(size)}"
+        page.line(f"{place} (revision {revision}{bytes_text})")
         more = "" if found.next is None else "more than "
         owned = " of the owner without a name" if others else ""
         page.line(f"{more}{plural(len(found.items), 'session')}{owned}")

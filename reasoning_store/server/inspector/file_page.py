@@ -20,16 +20,16 @@ from reasoning_store.server.inspector.conversation import (
     count_thoughts,
     show_conversation,
 )
-from reasoning_store.server.inspector.next_request import request_text, show_panel, try_requests
-from reasoning_store.server.inspector.questions import Question, Show
+from reasoning_store.server.inspector.next_request import (
+    VIEWS,
+    request_text,
+    show_panel,
+    try_requests,
+)
+from reasoning_store.server.inspector.questions import Question
 from reasoning_store.server.inspector.rendering import template
 
 Thinking: TypeAlias = Literal["full", "short", "none"]
-_VIEWS: Final[tuple[tuple[Show, str], ...]] = (
-    ("json", "JSON"),
-    ("curl", "curl"),
-    ("last", "Difference to the last one sent"),
-)
 _SHORT: Final = 72
 
 
@@ -68,7 +68,7 @@ def file_page(
         problem=problem,
         panel=show_panel(session, requests, question) if requests and has_request else None,
         has_request=has_request,
-        views=[(label, name, *request_text(requests, name)) for name, label in _VIEWS]
+        views=[(label, name, *request_text(requests, name)) for name, label in VIEWS.items()]
         if requests and has_request
         else [],
     )

@@ -26,6 +26,12 @@ _STRIP: Final = "reasoning.stripFromContext"
 _FLOOR: Final = "reasoning.floor"
 _MOST_TEXT: Final = 200_000
 """The most characters of a request that a page shows; the rest is one click away."""
+VIEWS: Final[Mapping[Show, str]] = {
+    "json": "JSON",
+    "curl": "curl",
+    "last": "Difference to the last one sent",
+}
+"""The views of a request on every page, with their labels."""
 _LAYERS: Final = {
     "call": "not saved",
     "session": "of this session",
@@ -324,9 +330,9 @@ def _matrix(requests: Requests, question: Question) -> tuple[tuple[str, tuple[Ce
 
 
 def _tabs(requests: Requests, question: Question) -> tuple[tuple[str, str, str, bool], ...]:
-    tabs = [("json", "JSON"), ("curl", "curl"), ("last", "Difference to the last one sent")]
+    views = dict(VIEWS)
     if requests.changes:
-        tabs.append(("saved", "Difference to the saved settings"))
+        views["saved"] = "Difference to the saved settings"
     return tuple(
         (
             name,
@@ -334,7 +340,7 @@ def _tabs(requests: Requests, question: Question) -> tuple[tuple[str, str, str, 
             question.address(show=None if name == "json" else name) + "#request",
             name == question.show,
         )
-        for name, label in tabs
+        for name, label in views.items()
     )
 
 
