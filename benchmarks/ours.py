@@ -29,6 +29,8 @@ from reasoning_store.ledger.records import NewMessage
 from reasoning_store.tokens import DEFAULT_ENCODING, counter
 
 KEPT = {"reasoning.includeInContext": True}
+NO_THINKING = 1 << 62
+"""A position after all messages: thinking before it is not read."""
 SIGNED: dict[str, Any] = {"settings": KEPT, **SIGNER}
 
 
@@ -119,7 +121,8 @@ def history_stripped(setting: Setting) -> Iterator[Sample]:
     with Ledger.open(url(filled(setting))) as ledger:
         row = ledger.sessions.get("", SESSION)
         yield timed_clean(
-            setting, lambda: ledger.history.read(row.key, row.current_branch, thinking=False)
+            setting,
+            lambda: ledger.views.view(row.key, row.current_branch, thinking_from=NO_THINKING),
         )
 
 

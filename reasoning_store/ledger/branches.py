@@ -215,7 +215,7 @@ def all_of(connection: Connection, key: int) -> list[BranchRow]:
     return found
 
 
-def find(rows: Iterable[BranchRow], branch: int) -> BranchRow:
+def branch_of(rows: Iterable[BranchRow], branch: int) -> BranchRow:
     """Return the branch of a number among those of its session."""
     for row in rows:
         if row.number == branch:

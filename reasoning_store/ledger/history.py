@@ -140,13 +140,13 @@ def message_snapshot(
     connection: Connection, key: int, branch: int, position: int, now: int
 ) -> HistorySnapshot:
     """Return one message, or the draft that is at its position, with all branches."""
+    every = branches.all_of(connection, key)
     draft = draft_rows.get(connection, key, branch, now=now)
     if draft is not None and draft.position == position:
-        return HistorySnapshot([], draft, branches.all_of(connection, key))
-    found = branches.all_of(connection, key)
-    segment = branches.segment_at(branches.find(found, branch), position)
+        return HistorySnapshot([], draft, every)
+    segment = branches.segment_at(branches.branch_of(every, branch), position)
     one = Segment(segment.branch, position, position)
-    return HistorySnapshot(of_segments(connection, key, [one], thinking=True), None, found)
+    return HistorySnapshot(of_segments(connection, key, [one], thinking=True), None, every)
 
 
 def from_position(
@@ -175,7 +175,7 @@ _CONTEXT = 8
 """How many messages beyond an end are looked at first; then twice as many, and so on."""
 
 
-def window(
+def window_snapshot(
     connection: Connection,
     key: int,
     branch: int,
@@ -184,14 +184,15 @@ def window(
     tokens: int | None,
     before: int | None,
     after: int | None,
-    thinking: bool,
-) -> list[StoredRow]:
-    """Return the messages between ``after`` and ``before`` that the window holds, in order."""
+    now: int,
+) -> HistorySnapshot:
+    """Return the messages that a window holds, in order, with the draft and all branches."""
     given = {"limit": limit, "tokens": tokens, "before": before, "after": after}
     for what, value in given.items():
         if value is not None:
             check_number(what, value, least=0, hint=f"as in history({what}=50)")
-    found = branches.get(connection, key, branch)
+    every = branches.all_of(connection, key)
+    found = branches.branch_of(every, branch)
     first = 1 if after is None else max(after + 1, 1)
     last = found.totals.position if before is None else min(before - 1, found.totals.position)
     width = total = max(last - first + 1, 0)
@@ -201,24 +202,36 @@ def window(
     if tokens is not None and width:
         costs = _costs(connection, key, found, first - 1 if forward else last, forward)
         width = windows.widest(width, costs, tokens)
-    look = partial(_look, connection, key, found)
-    parts = partial(branches.segments_between, found)
-    grows = tokens is None
     start = first if forward else last - width + 1
     end = start + width - 1
-    rows = of_segments(connection, key, parts(start, end), thinking=thinking)
-    if not 0 < width < total:
-        return rows
-    if forward:
-        cut = _end(end, rows, last, look, grows=grows)
-        if cut <= end:
-            return rows[: cut - start + 1]
-        return rows + of_segments(connection, key, parts(end + 1, cut), thinking=thinking)
-    floor = partial(_floor, connection, key, found, start - 1, first)
-    cut = _start(start - 1, rows, floor, look, grows=grows)
-    if cut >= start - 1:
-        return rows[cut - start + 1 :]
-    return of_segments(connection, key, parts(cut + 1, start - 1), thinking=thinking) + rows
+    rows = of_segments(connection, key, branches.segments_between(found, start, end), thinking=True)
+    if 0 < width < total:
+        look = partial(_look, connection, key, found)
+        if forward:
+            cut = _end(end, rows, last, look, grows=tokens is None)
+            kept = start, cut
+        else:
+            floor = partial(_floor, connection, key, found, start - 1, first)
+            kept = _start(start - 1, rows, floor, look, grows=tokens is None) + 1, end
+        rows = _moved(connection, key, found, rows, kept)
+    return HistorySnapshot(rows, draft_rows.get(connection, key, branch, now=now), every)
+
+
+def _moved(
+    connection: Connection,
+    key: int,
+    found: BranchRow,
+    rows: Sequence[StoredRow],
+    kept: tuple[int, int],
+) -> list[StoredRow]:
+    """Return a window with other ends: shorter, or with the messages that it lacks read."""
+    first, last = kept
+    start, end = rows[0].position, rows[-1].position
+    before, behind = (
+        of_segments(connection, key, branches.segments_between(found, *missing), thinking=True)
+        for missing in ((first, start - 1), (end + 1, last))
+    )
+    return [*before, *[row for row in rows if first <= row.position <= last], *behind]
 
 
 def _look(
@@ -318,37 +331,8 @@ class History:
             lambda connection: by_idempotency_key(connection, session_key, text)
         )
 
-    def read(
-        self,
-        session_key: int,
-        branch: int,
-        *,
-        limit: int | None = None,
-        tokens: int | None = None,
-        before: int | None = None,
-        after: int | None = None,
-        thinking: bool = True,
-    ) -> list[StoredRow]:
-        """Return messages in order, those strictly between ``after`` and ``before``.
-
-        ``limit`` and ``tokens`` (of all thinking too) keep those next to ``after`` where
-        only that is given, else the latest. No call is parted from its response, and no
-        reasoning from its call: for that a window by ``limit`` may hold some messages more,
-        one by ``tokens`` holds fewer. Without ``thinking`` the table that holds it is not
-        read.
-        """
-        return self._database.read(
-            lambda connection: window(
-                connection,
-                session_key,
-                branch,
-                limit=limit,
-                tokens=tokens,
-                before=before,
-                after=after,
-                thinking=thinking,
-            )
-        )
+    def read(self, session_key: int, branch: int, **window: int | None) -> list[StoredRow]:
+        return self.moment(session_key, branch, **window).rows
 
     def get(
         self, session_key: int, branch: int, position: int, *, thinking: bool = True
@@ -367,22 +351,23 @@ class History:
         before: int | None = None,
         after: int | None = None,
     ) -> HistorySnapshot:
-        """Return what ``history`` does, with the draft and the branches of the same moment."""
-        now = self._clock.now()
+        """Return messages in order, those strictly between ``after`` and ``before``.
+
+        ``limit`` and ``tokens`` (of all thinking too) keep those next to ``after`` where
+        only that is given, else the latest. No call is parted from its response, and no
+        reasoning from its call: for that a window by ``limit`` may hold some messages more,
+        one by ``tokens`` holds fewer. The draft and the branches are those of the same moment.
+        """
         return self._database.read(
-            lambda connection: HistorySnapshot(
-                window(
-                    connection,
-                    session_key,
-                    branch,
-                    limit=limit,
-                    tokens=tokens,
-                    before=before,
-                    after=after,
-                    thinking=True,
-                ),
-                draft_rows.get(connection, session_key, branch, now=now),
-                branches.all_of(connection, session_key),
+            partial(
+                window_snapshot,
+                key=session_key,
+                branch=branch,
+                limit=limit,
+                tokens=tokens,
+                before=before,
+                after=after,
+                now=self._clock.now(),
             )
         )
 

@@ -524,7 +524,7 @@ def test_the_floor_without_thinking_reads_the_rows_that_ours_reads(conversation:
     """The thinking is left alone by both."""
     with Ledger.open(f"sqlite:///{conversation}") as ledger:
         row = ledger.sessions.get("", SESSION)
-        mine = ledger.history.read(row.key, row.current_branch, thinking=False)
+        mine = ledger.views.view(row.key, row.current_branch, thinking_from=ours.NO_THINKING)
     with closing(bare.connect(conversation)) as connection:
         rows = bare.load(connection.execute, 1, 12, thinking=False)
 
@@ -538,7 +538,9 @@ def test_the_objects_of_the_floor_are_the_messages_of_ours(
     """The same texts and the same counts."""
     with Ledger.open(f"sqlite:///{conversation}") as ledger:
         row = ledger.sessions.get("", SESSION)
-        mine = ledger.history.read(row.key, row.current_branch, thinking=thinking)
+        mine = ledger.views.view(
+            row.key, row.current_branch, thinking_from=1 if thinking else ours.NO_THINKING
+        )
     with closing(bare.connect(conversation)) as connection:
         made = bare.load_objects(connection.execute, 1, 12, thinking=thinking)
 

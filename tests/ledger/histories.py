@@ -36,6 +36,7 @@ from reasoning_store.ledger.records import (
     NewMessage,
     NewParts,
     SessionRow,
+    StoredRow,
 )
 from reasoning_store.ledger.rows import draft_rows
 
@@ -245,3 +246,14 @@ _SET_HEADER = Statement(
 def new_session(ledger: Ledger, **given: Any) -> SessionRow:
     """An empty session of an owner called ``u``."""
     return ledger.sessions.create("u", f"s{next(_made)}", encoding="o200k_base", **given)
+
+
+def rows_of(ledger: Ledger, key: int, branch: int = 1, **window: int | None) -> list[StoredRow]:
+    """Return the messages of a branch, or those of a window of it."""
+    return ledger.history.moment(key, branch, **window).rows
+
+
+def without_thinking(ledger: Ledger, key: int, branch: int = 1) -> list[StoredRow]:
+    """Return the messages of a branch as a request reads them that sends no thinking."""
+    view = ledger.views.view(key, branch, thinking_from=1 << 62)
+    return [row for row in view if isinstance(row, StoredRow)]

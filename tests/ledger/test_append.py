@@ -31,7 +31,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
 from tests.properties import each, examples
 
-from .histories import answered, entries, new_session, said
+from .histories import answered, entries, new_session, said, without_thinking
 
 ORIGIN = Origin(provider="deepseek", model="deepseek-reasoner", response_id="r-1")
 
@@ -90,7 +90,7 @@ def test_without_thinking_everything_else_is_the_same(
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, batch)
 
-    for entry, row in zip(batch, ledger.history.read(session.key, 1, thinking=False), strict=True):
+    for entry, row in zip(batch, without_thinking(ledger, session.key), strict=True):
         visible = tuple(b for b in entry.message.blocks if b not in entry.message.thinking)
         assert replace(entry.message, blocks=visible) == row.message
         assert entry.counts == row.counts

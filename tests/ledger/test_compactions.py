@@ -104,14 +104,18 @@ def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
 
 
 def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
-    """Its messages are those of a history without."""
+    """Its messages are those of a history, and so are their counts."""
     session = conversation(ledger, 3)
     compact(ledger, session.key, 1, 1, 2, summary("S"))
 
     view = ledger.views.view(session.key, 1, thinking_from=100)
 
     assert shown(view) == ["S", 3, 4, 5, 6]
-    assert view[1:] == ledger.history.read(session.key, 1, after=2, thinking=False)
+    whole = ledger.history.read(session.key, 1, after=2)
+    assert any(row.message.thinking for row in whole)
+    assert not any(row.message.thinking for row in view[1:] if isinstance(row, StoredRow))
+    assert [row.message.text for row in view[1:]] == [row.message.text for row in whole]
+    assert [row.counts for row in view[1:]] == [row.counts for row in whole]
 
 
 def test_ranges_in_force_stand_side_by_side(ledger: Ledger) -> None:

@@ -27,7 +27,7 @@ from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.rows import decode
 from tests.properties import examples
 
-from .histories import answered, json_values, new_session, said
+from .histories import answered, json_values, new_session, rows_of, said, without_thinking
 from .recounting import recount
 
 # Each takes another way through a page: bare, with JSON, with none,
@@ -66,7 +66,7 @@ def test_pages_join_without_a_seam(ledger: Ledger, length: int) -> None:
 
     for which in (1, branch):
         read = ledger.history.read(session.key, which)
-        light = ledger.history.read(session.key, which, thinking=False)
+        light = without_thinking(ledger, session.key, which)
 
         assert [row.message for row in read] == [entry.message for entry in history]
         assert [row.counts for row in read] == [entry.counts for entry in history]
@@ -117,7 +117,7 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
     ledger.database.write(lambda connection: driver(connection).execute(damage))
 
     with pytest.raises(CorruptRow) as caught:
-        ledger.history.read(session.key, 1, thinking=DAMAGE[damage] is not None)
+        (rows_of if DAMAGE[damage] else without_thinking)(ledger, session.key)
 
     assert "7" in str(caught.value) or DAMAGE[damage] is None
     assert str(caught.value).count("message ") <= 1
@@ -201,9 +201,7 @@ def damaged(ledger: Ledger, session: Any, column: str, value: object) -> None:
 
 WAYS: dict[str, Callable[[Ledger, int], Any]] = {
     "history": lambda ledger, key: ledger.history.read(key, 1),
-    "history without thinking": lambda ledger, key: ledger.history.read(key, 1, thinking=False),
     "get": lambda ledger, key: ledger.history.get(key, 1, 40),
-    "get without thinking": lambda ledger, key: ledger.history.get(key, 1, 40, thinking=False),
     "by value": lambda ledger, key: ledger.views.view(key, 1),
     "by value, stripped": lambda ledger, key: ledger.views.view(key, 1, thinking_from=1 << 40),
     "export": lambda ledger, key: list(ledger.transfer.export_lines(key)),

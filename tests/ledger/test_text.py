@@ -35,7 +35,7 @@ from reasoning_store.ledger.view_records import SummaryRow
 from tests.properties import examples
 
 from .compacting import compact
-from .histories import any_text, new_session, note, said
+from .histories import any_text, new_session, note, said, without_thinking
 
 ROOT = Path(__file__).parents[2]
 NAMED = {
@@ -102,7 +102,7 @@ def check_messages(ledger: Ledger, url: str, text: str) -> None:
         assert [row.message for row in read] == [entry.message for entry in given_]
         assert sent is not None
         assert sent.facts == {text: text}
-        light = elsewhere.history.read(session.key, 1, thinking=False)
+        light = without_thinking(elsewhere, session.key)
         assert (light[1].headers or ())[0].source_field == text
 
 

@@ -62,15 +62,6 @@ def test_a_window_by_count_grows_to_keep_a_response_with_its_call(ledger: Ledger
         6: [1, 2, 3, 4, 5, 6],
     }
     assert positions(ledger, session.key, limit=1, before=5) == [2, 3, 4]
-    assert [
-        row.position for row in ledger.history.read(session.key, 1, limit=3, thinking=False)
-    ] == [
-        2,
-        3,
-        4,
-        5,
-        6,
-    ]
 
 
 def test_a_window_from_a_place_on_grows_at_its_end(ledger: Ledger) -> None:
@@ -244,20 +235,10 @@ def test_a_window_is_what_slicing_and_mending_give(
         found = ledger.history.read(
             session.key, branch, limit=limit, tokens=tokens, after=after, before=before
         )
-        light = ledger.history.read(
-            session.key,
-            branch,
-            limit=limit,
-            tokens=tokens,
-            after=after,
-            before=before,
-            thinking=False,
-        )
 
     expected = sliced(rows, after, before, limit, tokens)
     assert [row.position for row in found] == [row.position for row in expected]
     assert found == expected
-    assert [row.position for row in light] == [row.position for row in expected]
     assert tokens is None or tokens_of(found) <= tokens
     assert limit is None or tokens is None or len(found) <= limit
 
