@@ -22,19 +22,17 @@ from typing import Any, Final, NoReturn
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
-    MediaBlock,
     Message,
     Role,
-    Status,
     ToolCallBlock,
     ToolResponseBlock,
-    Usage,
 )
 from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.documents import refuse
-from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought, read_reply_parts
+from reasoning_store.importers.reply_forms import KeptReply
+from reasoning_store.importers.reply_parts import AnsweredBy, is_thought
 from reasoning_store.importers.source_messages import (
     SourceConversation,
     SourceMessage,
@@ -292,42 +290,45 @@ class ConversationBuilder:
     def _model_of(self, about: Mapping[str, Any]) -> str | None:
         return text_field(about, "model") or self.model
 
-    def add_reply_parts(
+    def add_kept_reply(
         self,
-        parts: Sequence[Part],
+        reply: KeptReply,
         placed: SourceMessage,
         *,
         source: Any,
-        media: Sequence[MediaBlock] = (),
-        usage: Usage | None = None,
-        finish_reason: str | None = None,
-        status: Status = "complete",
-        others: Sequence[Any] = (),
         unread: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add a reply that was kept as parts, with ``others`` that became none in its metadata."""
-        model = self._model_of(placed.value)
-        message = read_reply_parts(parts, self.who, model=model, provider=self.provider)
-        message = replace(
-            message,
-            blocks=(*message.blocks, *media),
-            usage=usage or message.usage,
-            finish_reason=finish_reason or message.finish_reason,
-            status=message.status if status == "complete" else status,
+        """Add a reply that was kept as parts; its others are in its metadata."""
+        named = replace(
+            reply,
+            provider=reply.provider or self.provider,
+            model=reply.model or self._model_of(placed.value),
         )
-        texts = [part["text"] for part in parts if part["type"] == "text" and part["text"]]
-        thoughts = sum(map(is_thought, parts))
-        unread = {**(unread or {}), **({"parts": [*others]} if others else {})}
-        self.add(message, placed, source=source, texts=texts, thoughts=thoughts, unread=unread)
+        parts = reply.parts
+        self.add(
+            named.message(self.who),
+            placed,
+            source=source,
+            texts=[part["text"] for part in parts if part["type"] == "text" and part["text"]],
+            thoughts=sum(map(is_thought, parts)),
+            unread={**(unread or {}), **({"parts": reply.others} if reply.others else {})},
+        )
 
     def add_steps(
-        self, parts: Sequence[Part], placed: SourceMessage, *, source: Any, **reply: Any
+        self,
+        reply: KeptReply,
+        placed: SourceMessage,
+        *,
+        source: Any,
+        unread: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add the replies that parts make, and between them what tools answered.
+        """Add the replies that parts make, and between them the answers of tools.
 
-        ``reply`` is what ``add_reply_parts`` takes, for the last reply.
+        All but the parts is of the last reply.
         """
-        runs = [list(run) for _, run in groupby(parts, lambda part: part["type"] == "tool_result")]
+        runs = [
+            list(run) for _, run in groupby(reply.parts, lambda part: part["type"] == "tool_result")
+        ]
         for number, run in enumerate(runs or [[]]):
             key = [source, number]
             if run and run[0]["type"] == "tool_result":
@@ -343,7 +344,8 @@ class ConversationBuilder:
                 self.add_tool_responses(blocks, placed, source=key)
             else:
                 is_last = number + 2 > len(runs)
-                self.add_reply_parts(run, placed, source=key, **(reply if is_last else {}))
+                step = replace(reply, parts=run) if is_last else KeptReply(parts=run)
+                self.add_kept_reply(step, placed, source=key, unread=unread if is_last else None)
 
 
 def _same(called: str, answering: Any) -> bool:

@@ -24,7 +24,8 @@ from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.documents import Source
 from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
-from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought, read_reply_parts
+from reasoning_store.importers.reply_forms import read_reply_parts
+from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.normalizer import normalize_response

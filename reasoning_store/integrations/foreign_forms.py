@@ -16,6 +16,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import reasoning_store as rs
+from reasoning_store.importers.reply_forms import KeptReply
+from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.wire.tools import parse_arguments
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -52,13 +54,21 @@ def read_call(
     )
 
 
+def read_reply(reply: KeptReply) -> rs.Message:
+    """Return a reply of a framework as its provider's own protocol gives it."""
+    message = reply.message(AnsweredBy(tags="auto"))
+    others = (rs.RawBlock(data=one) for one in reply.others)
+    return replace(message, blocks=(*message.blocks, *others))
+
+
 def with_form(message: rs.Message, name: str, form: Any, is_thought: IsThought) -> rs.Message:
     """Return a message with the form of the foreign message that it was read from."""
     writer = _Writer(message, is_thought)
     stored: dict[str, Any] = {_FORM: writer.outline(form, ())}
     if writer.thoughts:
         stored[_THOUGHTS] = writer.thoughts
-    return replace(message, metadata={**(message.metadata or {}), name: stored})
+    usage = None if message.usage is None else replace(message.usage, raw=None)  # the form has it
+    return replace(message, usage=usage, metadata={**(message.metadata or {}), name: stored})
 
 
 class Rebuilt(NamedTuple):

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import reasoning_store as rs
+from reasoning_store.importers.frameworks import llama_index as dumps
+from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
 from reasoning_store.integrations.extras import explain_import
 from reasoning_store.integrations.store_threads import run_in_thread
@@ -33,17 +36,6 @@ _NAME: Final = "llamaIndex"
 _STATUS: Final = "llamaIndexStatus"
 _ARCHIVED: Final = "llamaIndexArchived:"
 """How the key of the last archived position of a branch begins, in the session's metadata."""
-_FIELDS: Final = frozenset({"reasoning_content", "reasoning", "thinking", "reasoning_details"})
-"""The keys in which model classes put a thought that is no block."""
-_ROLES: Final[Mapping[str, str]] = {
-    "assistant": "assistant",
-    "chatbot": "assistant",
-    "model": "assistant",
-    "system": "system",
-    "developer": "system",
-    "tool": "tool",
-    "function": "tool",
-}
 _PAGE: Final = 200
 
 
@@ -232,15 +224,7 @@ def _with_status(message: rs.Message, status: MessageStatus) -> rs.Message:
     about = {key: item for key, item in (message.metadata or {}).items() if key != _STATUS}
     if MessageStatus(status) != MessageStatus.ACTIVE:
         about[_STATUS] = MessageStatus(status).value
-    return rs.Message(
-        role=message.role,
-        blocks=message.blocks,
-        status=message.status,
-        origin=message.origin,
-        usage=message.usage,
-        finish_reason=message.finish_reason,
-        metadata=about or None,
-    )
+    return replace(message, metadata=about or None)
 
 
 def _replace(session: rs.Session, messages: Sequence[rs.Message]) -> None:
@@ -261,28 +245,27 @@ def _replace(session: rs.Session, messages: Sequence[rs.Message]) -> None:
 def read_message(message: ChatMessage) -> rs.Message:
     """Return a message of LlamaIndex as one to be stored; all of it can be written again."""
     form: dict[str, Any] = message.model_dump(mode="json", exclude_none=True)
-    role: Any = _ROLES.get(str(form["role"]), "user")
-    about = form.get("additional_kwargs") or {}
-    blocks = [*_thoughts(about), *(_read_block(block) for block in form.get("blocks", ()))]
-    if role == "tool":
-        text = [block.text for block in blocks if isinstance(block, rs.TextBlock)]
-        is_text = len(text) == len(blocks)
-        answer = rs.ToolResponseBlock(
-            call_id=str(about.get("tool_call_id") or ""),
-            tool_name=str(about.get("name") or ""),
-            result="".join(text) if is_text else form["blocks"],
-        )
-        blocks = [answer]
-    if role == "assistant":
-        named = {block.id for block in blocks if isinstance(block, rs.ToolCallBlock)}
-        blocks += [call for call in _calls(about) if call.id not in named]
-    elif not blocks:
-        blocks = [rs.TextBlock(text="")]
-    plain = rs.Message(role=role, blocks=tuple(blocks))
+    plain = _read_plain(form)
     written = _write(plain)
     if written.model_dump(mode="json", exclude_none=True) == form:
         return plain
     return foreign_forms.with_form(plain, _NAME, form, _is_thought)
+
+
+def _read_plain(form: Mapping[str, Any]) -> rs.Message:
+    role = dumps.role_of(form) or "user"
+    if role == "assistant":
+        return foreign_forms.read_reply(dumps.read_reply(form))
+    if role == "tool":
+        about = form.get("additional_kwargs") or {}
+        answer = rs.ToolResponseBlock(
+            call_id=str(about.get("tool_call_id") or ""),
+            tool_name=str(about.get("name") or ""),
+            result=dumps.read_result(form),
+        )
+        return rs.tool(answer)
+    blocks = dumps.read_blocks(form)
+    return rs.Message(role=role, blocks=tuple(blocks) or (rs.TextBlock(text=""),))
 
 
 def write_message(message: rs.Message) -> ChatMessage | None:
@@ -297,53 +280,9 @@ def _is_thought(path: foreign_forms.Path, value: Any) -> bool:
     if len(path) != 2:
         return False
     if path[0] == "additional_kwargs":
-        return path[1] in _FIELDS
+        return path[1] in THOUGHT_FIELDS
     is_block = path[0] == "blocks" and isinstance(value, Mapping)
     return is_block and value.get("block_type") == "thinking"
-
-
-def _thoughts(about: Mapping[str, Any]) -> Sequence[rs.Block]:
-    """Return the thoughts in the fields of a reply."""
-    fields = {key: item for key, item in about.items() if key in _FIELDS and item}
-    if not fields:
-        return ()
-    reply = {"role": "assistant", "content": "", **fields}
-    body = {"choices": [{"index": 0, "message": reply}]}
-    return rs.normalize_response(body, api="openai.chat").thinking
-
-
-def _read_block(block: Mapping[str, Any]) -> rs.Block:
-    match block.get("block_type"):
-        case "text":
-            return rs.TextBlock(text=block.get("text", ""))
-        case "thinking":
-            about = block.get("additional_information") or {}
-            thought = block.get("content") or ""
-            return rs.ThinkingBlock(
-                thought=thought,
-                source_field="thinking",
-                signature=_text(about.get("signature")),
-                encrypted=_text(about.get("encrypted_content")),
-                is_hidden=not thought,
-            )
-        case "tool_call":
-            given = block.get("tool_kwargs")
-            return foreign_forms.read_call(block.get("tool_call_id"), block.get("tool_name"), given)
-    return rs.RawBlock(data=dict(block))
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _calls(about: Mapping[str, Any]) -> list[rs.ToolCallBlock]:
-    """Return the calls that a reply has in the form of Chat Completions."""
-    listed = about.get("tool_calls")
-    return [
-        foreign_forms.read_call(call.get("id"), function.get("name"), function.get("arguments"))
-        for call in (listed if isinstance(listed, list) else ())
-        if isinstance(call, Mapping) and isinstance(function := call.get("function"), Mapping)
-    ]
 
 
 def _write(message: rs.Message) -> ChatMessage:

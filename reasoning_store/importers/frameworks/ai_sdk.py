@@ -16,8 +16,10 @@ from reasoning_store.conversation.blocks import Block, MediaBlock, Message
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     Part,
+    add_reasoning_item,
     call_part,
     reasoning_part,
     result_part,
@@ -94,30 +96,28 @@ def _media(part: Mapping[str, Any]) -> MediaBlock | None:
 def _read_step(
     step: list[Mapping[str, Any]], placed: SourceMessage, source: Any, into: ConversationBuilder
 ) -> None:
-    parts: list[Part] = []
-    answers: list[Part] = []
-    media: list[MediaBlock] = []
-    others: list[Any] = []
+    reply, answers = KeptReply(), list[Part]()
     for part in step:
         kind = text_field(part, "type") or ""
         if kind == "text":
             data = object_field(part, "providerMetadata")
-            parts.append({**text_part(part.get("text")), **_own_data(data)})
+            reply.parts.append({**text_part(part.get("text")), **_own_data(data)})
         elif kind == "reasoning":
-            _add_thought(part, parts)
+            _add_thought(part, reply.parts)
         elif kind in ("dynamic-tool", "tool-invocation") or kind.startswith("tool-"):
             call = {**part, **object_field(part, "toolInvocation")}
-            hosted = call.get("providerExecuted") is True
-            parts += [] if hosted else [_call(call, kind)]
-            answers += [] if hosted else _answer(call, kind)
-            others += [part] if hosted else []
+            if call.get("providerExecuted") is True:
+                reply.others.append(part)
+            else:
+                reply.parts.append(_call(call, kind))
+                answers += _answer(call, kind)
         elif (medium := _media(part)) is not None:
-            media.append(medium)
+            reply.media.append(medium)
         else:
-            others.append(part)
-    into.add_reply_parts(parts, placed, source=[source, "reply"], media=media, others=others)
+            reply.others.append(part)
+    into.add_kept_reply(reply, placed, source=[source, "reply"])
     if answers:
-        into.add_steps(answers, placed, source=[source, "answers"])
+        into.add_steps(KeptReply(parts=answers), placed, source=[source, "answers"])
 
 
 def _add_thought(part: Mapping[str, Any], parts: list[Part]) -> None:
@@ -135,15 +135,7 @@ def _add_thought(part: Mapping[str, Any], parts: list[Part]) -> None:
     elif id := text_field(object_field(data, "openai"), "itemId"):
         cipher = text_field(object_field(data, "openai"), "reasoningEncryptedContent")
         summary = [{"type": "summary_text", "text": text}] if text else []
-        before = object_field(parts[-1], "provider_metadata") if parts else {}
-        item = object_field(before, "openai")
-        if item.get("id") == id:
-            summary = [*item["summary"], *summary]
-            text = "\n\n".join(one["text"] for one in summary)
-            cipher = cipher or item["encrypted_content"]
-            parts.pop()
-        whole = {"id": id, "encrypted_content": cipher, "summary": summary}
-        parts.append(sealed_part(text, "openai", whole))
+        add_reasoning_item(parts, {"id": id, "encrypted_content": cipher, "summary": summary})
     else:
         parts.append(reasoning_part(text))
 

@@ -14,16 +14,17 @@ from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     Part,
     call_part,
     reasoning_part,
     sealed_part,
     text_part,
+    thoughts_in_fields,
 )
 from reasoning_store.importers.source_messages import (
     SourceConversation,
-    SourceMessage,
     list_field,
     object_field,
     text_field,
@@ -59,19 +60,38 @@ def _unpack(entry: Entry) -> Iterator[Entry]:
 
 def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
-        role = _ROLES.get(text_field(placed.value, "role") or "")
+        value = placed.value
+        role = role_of(value)
         if role == "assistant":
-            _read_reply(placed, into)
+            into.add_kept_reply(read_reply(value), placed, source=value)
         elif role == "tool":
-            _read_tool_message(placed, into)
+            more = object_field(value, "additional_kwargs")
+            id, name = more.get("tool_call_id"), more.get("name")
+            into.add_tool_responses([into.tool_response(id, read_result(value), name=name)], placed)
         elif role is not None:
-            blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
-            into.add(Message(role=role, blocks=tuple(blocks)), placed)
+            into.add(Message(role=role, blocks=tuple(read_blocks(value))), placed)
         else:
             into.skip(placed.place, UNKNOWN_ROLE)
 
 
 read = partial(read_conversations, "llama-index", _read_conversation, unpack=_unpack)
+
+
+def role_of(value: Mapping[str, Any]) -> Role | None:
+    """Return the role of a message."""
+    return _ROLES.get(text_field(value, "role") or "")
+
+
+def read_blocks(value: Mapping[str, Any]) -> list[Block]:
+    """Return the blocks of a message that no model gave."""
+    return [block for item in _items(value) for block in _content_blocks(item)]
+
+
+def read_result(value: Mapping[str, Any]) -> Any:
+    """Return the result of a tool: its text if it is only text, else the blocks as they came."""
+    blocks = read_blocks(value)
+    texts = content_parts.block_texts(blocks)
+    return "".join(texts) if len(texts) == len(blocks) else list_field(value, "blocks")
 
 
 def _items(value: Mapping[str, Any]) -> list[Any]:
@@ -107,32 +127,22 @@ def _media(item: Mapping[str, Any]) -> MediaBlock | None:
     return None if path is None else MediaBlock(kind=of, mime_type=mime, name=name, ref=path)
 
 
-def _read_tool_message(placed: SourceMessage, into: ConversationBuilder) -> None:
-    more = object_field(placed.value, "additional_kwargs")
-    blocks = [block for item in _items(placed.value) for block in _content_blocks(item)]
-    texts = content_parts.block_texts(blocks)
-    plain = len(texts) == len(blocks)
-    result = "".join(texts) if plain else list_field(placed.value, "blocks")
-    block = into.tool_response(more.get("tool_call_id"), result, name=more.get("name"))
-    into.add_tool_responses([block], placed)
-
-
-def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
-    value, parts = placed.value, []
-    media: list[MediaBlock] = []
-    others: list[Any] = []
+def read_reply(value: Mapping[str, Any]) -> KeptReply:
+    """Return the reply of a message."""
+    more = object_field(value, "additional_kwargs")
+    reply = KeptReply(parts=[*thoughts_in_fields(more)])
     for item in _items(value):
         part = _part(item) if isinstance(item, dict) else None
         medium = _media(item) if isinstance(item, dict) else None
         if part is not None:
-            parts.append(part)
+            reply.parts.append(part)
         elif medium is not None:
-            media.append(medium)
+            reply.media.append(medium)
         else:
-            others.append(item)
-    if not any(part["type"] == "tool_call" for part in parts):
-        parts += _calls_of_metadata(object_field(value, "additional_kwargs"))
-    into.add_reply_parts(parts, placed, source=value, media=media, others=others)
+            reply.others.append(item)
+    named = {part["tool_call_id"] for part in reply.parts if part["type"] == "tool_call"}
+    reply.parts += (call for call in _calls_of(more) if call["tool_call_id"] not in named)
+    return reply
 
 
 def _part(item: Mapping[str, Any]) -> Part | None:
@@ -155,7 +165,7 @@ def _part(item: Mapping[str, Any]) -> Part | None:
     return sealed_part(text, _SEALS[seal], {name: about[name] for name in names if name in about})
 
 
-def _calls_of_metadata(more: Mapping[str, Any]) -> Iterator[Part]:
+def _calls_of(more: Mapping[str, Any]) -> Iterator[Part]:
     """Yield the calls of an older message, in the form of Chat Completions."""
     for call in list_field(more, "tool_calls"):
         if isinstance(call, dict):

@@ -16,8 +16,10 @@ from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role
 from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     Part,
+    add_reasoning_item,
     call_part,
     reasoning_part,
     sealed_part,
@@ -33,17 +35,28 @@ from reasoning_store.importers.source_messages import (
 from reasoning_store.wire.event_fields import whole_number
 
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"
-_GOOGLE: Final = ("google", "google-gla", "google-vertex", "google-cloud")
+_PROVIDERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("google-gla", "google-vertex", "google-cloud"), "google"),
+    "bedrock": "aws",
+}
+"""The names of providers that are others in Pydantic AI."""
 _ANSWERS: Final = ("tool-return", "retry-prompt")
+_NOT_DONE: Final = ("failed", "denied", "interrupted", "retried")
+"""The outcomes of a call that are errors."""
+_FIELDS: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
+"""The ids of thoughts that name the field they came in."""
+TO_PLAIN: Final = str.maketrans("-_", "+/")
+"""Bytes are in the alphabet of base64 for addresses."""
 
 
 def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
     for placed in one.messages:
-        kind = placed.value.get("kind")
+        value, kind = placed.value, placed.value.get("kind")
         if kind == "request":
             _read_request(placed, into)
         elif kind == "response":
-            _read_response(placed, into)
+            at = replace(placed, value={"timestamp": value.get("timestamp")})
+            into.add_kept_reply(read_response(value), at, source=parts_of(value))
         else:
             into.skip(placed.place, _UNKNOWN_KIND)
 
@@ -51,8 +64,9 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
 read = partial(read_conversations, "pydantic-ai", _read_conversation)
 
 
-def _parts(placed: SourceMessage) -> list[Mapping[str, Any]]:
-    return [part for part in list_field(placed.value, "parts") if isinstance(part, dict)]
+def parts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the parts of a message that can be read."""
+    return [part for part in list_field(message, "parts") if isinstance(part, dict)]
 
 
 def _role(part: Mapping[str, Any]) -> Role:
@@ -63,11 +77,10 @@ def _role(part: Mapping[str, Any]) -> Role:
 
 
 def _read_request(placed: SourceMessage, into: ConversationBuilder) -> None:
-    for role, found in groupby(_parts(placed), _role):
+    for role, found in groupby(parts_of(placed.value), _role):
         parts = list(found)
         stated = next((at for part in parts if (at := text_field(part, "timestamp"))), None)
-        value = {"timestamp": stated or placed.value.get("timestamp")}
-        made = replace(placed, value=value)
+        made = replace(placed, value={"timestamp": stated or placed.value.get("timestamp")})
         blocks: list[Block] = []
         for part in parts:
             content = part.get("content")
@@ -76,25 +89,33 @@ def _read_request(placed: SourceMessage, into: ConversationBuilder) -> None:
                     part.get("tool_call_id"),
                     content,
                     name=part.get("tool_name"),
-                    is_error=part.get("part_kind") == "retry-prompt"
-                    or part.get("outcome") in ("failed", "denied", "retried"),
+                    is_error=is_error(part),
                 )
                 blocks.append(response)
             else:
-                blocks += [block for item in _items(content) for block in _content_blocks(item)]
+                blocks += read_content(content)
         into.add(Message(role=role, blocks=tuple(blocks)), made, source=parts)
 
 
-def _items(content: Any) -> list[Any]:
-    return content if isinstance(content, list) else [] if content is None else [content]
+def is_error(part: Mapping[str, Any]) -> bool:
+    """Whether an answer says that its call failed."""
+    return part.get("part_kind") == "retry-prompt" or part.get("outcome") in _NOT_DONE
+
+
+def read_content(content: Any) -> list[Block]:
+    """Return the blocks of a part of a user: texts, files, and other things as they came."""
+    items = content if isinstance(content, list) else [] if content is None else [content]
+    return [block for item in items for block in _content_blocks(item)]
 
 
 def _content_blocks(item: Any) -> list[Block]:
-    """Return the blocks of a user's part: a text, a file, or something else as it came."""
     if isinstance(item, dict):
         kind, mime = text_field(item, "kind") or "", text_field(item, "media_type") or ""
+        if kind == "text-content":
+            return content_parts.read_blocks(text_field(item, "content"))
         if kind == "binary":
-            url = f"data:{mime};base64,{text_field(item, 'data') or ''}"
+            data = (text_field(item, "data") or "").translate(TO_PLAIN)
+            url = f"data:{mime};base64,{data}"
         else:
             url = text_field(item, "url") or ""
         made = content_parts.media_at(url, mime) if mime and url else None
@@ -104,76 +125,66 @@ def _content_blocks(item: Any) -> list[Block]:
     return content_parts.read_blocks([item])
 
 
-def _read_response(placed: SourceMessage, into: ConversationBuilder) -> None:
-    value = placed.value
+def read_response(value: Mapping[str, Any]) -> KeptReply:
+    """Return the reply of a response."""
     named = text_field(value, "provider_name")
-    into.provider = "google" if named in _GOOGLE else named
-    parts: list[Part] = []
-    media: list[MediaBlock] = []
-    others: list[Any] = []
-    for part in _parts(placed):
-        kind = part.get("part_kind")
-        if kind == "thinking":
-            parts.append(_thought(part, text_field(part, "provider_name") or named))
-        elif kind == "text":
-            parts.append(_with_data(text_part(part.get("content")), part, named))
-        elif kind == "tool-call":
-            call = call_part(
-                text_field(part, "tool_call_id"), text_field(part, "tool_name"), part.get("args")
-            )
-            parts.append(_with_data(call, part, named))
-        elif kind == "file":
-            media += [
-                block
-                for block in _content_blocks(object_field(part, "content"))
-                if isinstance(block, MediaBlock)
-            ]
-        else:
-            others.append(part)
-    into.add_reply_parts(
-        parts,
-        replace(
-            placed,
-            value={"timestamp": value.get("timestamp"), "model": value.get("model_name")},
-        ),
-        source=_parts(placed),
-        media=media,
+    reply = KeptReply(
+        provider=_PROVIDERS.get(named or "", named),
+        model=text_field(value, "model_name"),
+        response_id=text_field(value, "provider_response_id"),
         usage=_usage(object_field(value, "usage")),
         finish_reason=text_field(value, "finish_reason"),
         status="interrupted" if value.get("state") == "interrupted" else "complete",
-        others=others,
     )
+    for part in parts_of(value):
+        kind, own = part.get("part_kind"), _own_data(part, reply.provider)
+        if kind == "thinking":
+            made_by = text_field(part, "provider_name") or named
+            _add_thought(part, _PROVIDERS.get(made_by or "", made_by), reply.parts)
+        elif kind == "text":
+            reply.parts.append(text_part(part.get("content"), **own))
+        elif kind == "tool-call":
+            id, name = text_field(part, "tool_call_id"), text_field(part, "tool_name")
+            reply.parts.append(call_part(id, name, part.get("args"), **own))
+        elif kind == "file":
+            blocks = read_content(object_field(part, "content"))
+            reply.media += [block for block in blocks if isinstance(block, MediaBlock)]
+        else:
+            reply.others.append(part)
+    return reply
 
 
-def _thought(part: Mapping[str, Any], provider: str | None) -> Part:
-    """Return a thought; its signature is where its provider has it."""
-    text, id = part.get("content"), text_field(part, "id")
+def _add_thought(part: Mapping[str, Any], provider: str | None, parts: list[Part]) -> None:
+    """Add a thought; its signature is where its provider has it."""
+    text, id = text_field(part, "content") or "", text_field(part, "id") or ""
     signature = text_field(part, "signature")
-    if provider == "openai" and (signature or (id or "").startswith("rs_")):
-        summary = [{"type": "summary_text", "text": text}] if isinstance(text, str) and text else []
-        seal = {"id": id, "encrypted_content": signature, "summary": summary}
-        return sealed_part(text, "openai", seal)
-    if provider in _GOOGLE:
-        return _with_data(reasoning_part(text), part, provider)
-    if signature is None:
-        return reasoning_part(text)
-    if id == "redacted_thinking":
-        return sealed_part("", "anthropic", {"type": "redacted_thinking", "data": signature})
-    return sealed_part(text, provider or "anthropic", {"signature": signature})
+    if id.startswith("rs_") or (provider in ("openai", "azure") and signature):
+        raw = list_field(object_field(part, "provider_details"), "raw_content")
+        item = {
+            "id": id or None,
+            "encrypted_content": signature,
+            "summary": [{"type": "summary_text", "text": text}] if text else [],
+            "content": [{"type": "reasoning_text", "text": one} for one in raw] or None,
+        }
+        add_reasoning_item(parts, item)
+    elif signature is None:
+        parts.append(reasoning_part(text, id if id in _FIELDS else None))
+    elif id == "redacted_thinking":
+        parts.append(sealed_part("", "anthropic", {"type": id, "data": signature}))
+    elif provider == "google":
+        parts.append(sealed_part(text, "gemini", {"thoughtSignature": signature}))
+    else:
+        form = "bedrock" if provider == "aws" else provider or "anthropic"
+        parts.append(sealed_part(text, form, {"signature": signature}))
 
 
-def _with_data(made: Part, part: Mapping[str, Any], provider: str | None) -> Part:
-    """Return a part with the data of its provider: Google seals a text or a call, too."""
-    details = object_field(part, "provider_details")
-    seal = text_field(details, "thought_signature") or (
-        text_field(part, "signature") if made["type"] == "reasoning" else None
-    )
-    if provider in _GOOGLE and seal:
-        return {**made, "provider_metadata": {"gemini": {"thoughtSignature": seal}}}
-    id = text_field(part, "id")
-    if provider == "openai" and id and id.startswith(("msg_", "fc_")):
-        return {**made, "provider_metadata": {"openai": {"id": id}}}
-    return made
+def _own_data(part: Mapping[str, Any], provider: str | None) -> dict[str, dict[str, str]]:
+    """Return the data of a text or a call that its provider wants back: Google seals them, too."""
+    seal = text_field(object_field(part, "provider_details"), "thought_signature")
+    if provider == "google" and seal:
+        return {"gemini": {"thoughtSignature": seal}}
+    id = text_field(part, "id") or ""
+    return {"openai": {"id": id}} if id.startswith(("msg_", "fc_")) else {}
 
 
 _COUNTS: Final[Mapping[str, str]] = {
@@ -181,15 +192,13 @@ _COUNTS: Final[Mapping[str, str]] = {
     "output": "output_tokens",
     "cached": "cache_read_tokens",
     "cache_write": "cache_write_tokens",
+    "reasoning": "output_reasoning_tokens",
 }
 
 
 def _usage(reported: Mapping[str, Any]) -> Usage | None:
-    counts = {name: whole_number(reported.get(field)) for name, field in _COUNTS.items()}
-    if not any(counts.values()):
-        return None
+    """Return the counts; a count that is zero was not reported."""
+    counts = {name: whole_number(reported.get(of)) or None for name, of in _COUNTS.items()}
     details = object_field(reported, "details")
-    reasoning = whole_number(reported.get("output_reasoning_tokens")) or whole_number(
-        details.get("reasoning_tokens")
-    )
-    return Usage(**counts, reasoning=reasoning, raw=reported)
+    counts["reasoning"] = counts["reasoning"] or whole_number(details.get("reasoning_tokens"))
+    return Usage(**counts, raw=reported) if any(counts.values()) else None

@@ -10,6 +10,7 @@ from typing import Any, Final
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry, refuse
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import Part, call_part, text_part
 from reasoning_store.importers.source_messages import (
     SourceConversation,
@@ -46,10 +47,9 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
         role = _ROLES.get(text_field(placed.value, "from") or "")
         text = text_field(placed.value, "value") or ""
         unread = other_fields(placed.value, _READ)
-        if role == "assistant":
-            into.add_reply_parts([text_part(text)], placed, source=placed.value, unread=unread)
-        elif role == "call":
-            into.add_reply_parts([_call(text)], placed, source=placed.value, unread=unread)
+        if role == "assistant" or role == "call":
+            reply = KeptReply(parts=[text_part(text) if role == "assistant" else _call(text)])
+            into.add_kept_reply(reply, placed, source=placed.value, unread=unread)
         elif role == "tool":
             block = into.tool_response(None, text)
             into.add_tool_responses([block], placed, unread=unread)

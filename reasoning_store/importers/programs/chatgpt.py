@@ -25,13 +25,8 @@ from reasoning_store.importers.conversation_builder import (
 )
 from reasoning_store.importers.conversation_readers import add_tree, in_order
 from reasoning_store.importers.documents import Entry, Source, read_objects
-from reasoning_store.importers.reply_parts import (
-    AnsweredBy,
-    Part,
-    call_part,
-    reasoning_part,
-    text_part,
-)
+from reasoning_store.importers.reply_forms import KeptReply
+from reasoning_store.importers.reply_parts import AnsweredBy, call_part, reasoning_part, text_part
 from reasoning_store.importers.source_messages import (
     SourceMessage,
     list_field,
@@ -154,35 +149,28 @@ def _add_message(line: int, nodes: Sequence[_Node], into: ConversationBuilder) -
 def _add_reply(
     nodes: Sequence[_Node], placed: SourceMessage, source: Any, into: ConversationBuilder
 ) -> None:
-    parts: list[Part] = []
-    media: list[MediaBlock] = []
-    recaps: list[str] = []
-    others: list[Any] = []
+    reply, recaps = KeptReply(), list[str]()
     for node in nodes:
         content, recipient = object_field(node, "content"), text_field(node, "recipient")
         kind = content.get("content_type")
         if kind == "thoughts":
-            parts += [reasoning_part(_thought(one)) for one in list_field(content, "thoughts")]
+            reply.parts += [
+                reasoning_part(_thought(one)) for one in list_field(content, "thoughts")
+            ]
         elif kind == "reasoning_recap":
             recaps.append(text_field(content, "content") or "")
         elif recipient not in (None, "all"):
             _, texts = _read_content(node)
-            parts.append(call_part(None, recipient, _arguments("\n".join(texts))))
+            reply.parts.append(call_part(None, recipient, _arguments("\n".join(texts))))
         else:
             blocks, texts = _read_content(node)
-            parts += map(text_part, texts)
-            media += [block for block in blocks if isinstance(block, MediaBlock)]
-            others += [block.data for block in blocks if isinstance(block, RawBlock)]
+            reply.parts += map(text_part, texts)
+            reply.media += [block for block in blocks if isinstance(block, MediaBlock)]
+            reply.others += [block.data for block in blocks if isinstance(block, RawBlock)]
     details = object_field(object_field(nodes[-1], "metadata"), "finish_details")
-    into.add_reply_parts(
-        parts,
-        placed,
-        source=source,
-        media=media,
-        status="interrupted" if details.get("type") == "interrupted" else "complete",
-        others=others,
-        unread={"reasoningRecap": recaps[-1]} if recaps else {},
-    )
+    reply.status = "interrupted" if details.get("type") == "interrupted" else "complete"
+    unread = {"reasoningRecap": recaps[-1]} if recaps else {}
+    into.add_kept_reply(reply, placed, source=source, unread=unread)
 
 
 def _thought(one: Any) -> str:

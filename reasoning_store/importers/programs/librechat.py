@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message, TextBlock
+from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Status, TextBlock
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import Entry, Source, read_objects
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     AnsweredBy,
     Part,
@@ -95,8 +96,9 @@ def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     elif value.get("error") is True:
         into.skip(placed.place, _NO_MODEL)
     else:
-        status = "interrupted" if value.get("unfinished") is True else "complete"
-        into.add_steps(parts, made, source=source, media=media, status=status)
+        status: Status = "interrupted" if value.get("unfinished") is True else "complete"
+        reply = KeptReply(parts=parts, media=media, status=status)
+        into.add_steps(reply, made, source=source)
 
 
 def _text_parts(text: str, *, is_user: bool) -> Iterator[Part]:

@@ -26,6 +26,7 @@ from reasoning_store.importers.conversation_builder import (
 )
 from reasoning_store.importers.conversation_readers import add_tree, in_order
 from reasoning_store.importers.documents import Entry, Source, read_objects
+from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
@@ -119,7 +120,8 @@ def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
         if failed and not parts:
             into.skip(placed.place, "it is an error and no reply of a model")
             return
-        into.add_steps(parts, made, source=source, media=media, unread=unread)
+        reply = KeptReply(parts=parts, media=media)
+        into.add_steps(reply, made, source=source, unread=unread)
     elif role in ("user", "system"):
         blocks: list[Block] = [*into.read_parts(content, placed), *media]
         into.add(Message(role=role, blocks=tuple(blocks)), made, source=source)

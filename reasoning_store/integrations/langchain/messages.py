@@ -12,17 +12,19 @@ from typing import Any, Final
 from langchain_core.messages import AIMessage, BaseMessage, message_to_dict, messages_from_dict
 
 import reasoning_store as rs
+from reasoning_store.importers.content_parts import read_result
+from reasoning_store.importers.frameworks import langchain as dumps
+from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
-from reasoning_store.integrations.langchain.message_reader import (
-    RESPONSES,
-    SIGNATURES,
-    THOUGHT_FIELDS,
-    THOUGHT_PARTS,
-    read_plain,
-)
 from reasoning_store.integrations.langchain.message_writer import write_plain
 
 _NAME: Final = "langchain"
+_RESPONSES: Final = "openai.responses"
+_THOUGHT_FIELDS: Final = THOUGHT_FIELDS | {dumps.SIGNATURES}
+"""The keys in which model classes put a thought, or its seal, that is no part of the content."""
+_THOUGHT_PARTS: Final = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "reasoning_content"}
+)
 
 
 def read_message(message: BaseMessage) -> rs.Message:
@@ -32,10 +34,29 @@ def read_message(message: BaseMessage) -> rs.Message:
             "a RemoveMessage is an order to a graph, and no message", hint="leave it out"
         )
     form = _form(message)
-    plain = read_plain(message)
+    plain = _read_plain(message_to_dict(message))
     if not isinstance(message, AIMessage) and _is_written_so(plain, form):
         return plain
     return foreign_forms.with_form(plain, _NAME, form, _is_thought)
+
+
+def _read_plain(dumped: Mapping[str, Any]) -> rs.Message:
+    """Return the blocks of a message, its origin and its usage."""
+    data = dumped["data"]
+    role = dumps.role_of(dumped["type"], data) or "user"
+    if role == "assistant":
+        return foreign_forms.read_reply(dumps.read_reply(data))
+    if role == "tool":
+        return rs.tool(
+            rs.ToolResponseBlock(
+                call_id=data.get("tool_call_id") or "",
+                tool_name=data.get("name") or "",
+                result=read_result(data["content"]),
+                is_error=data.get("status") == "error",
+            )
+        )
+    blocks = dumps.read_content(data["content"])
+    return rs.Message(role=role, blocks=tuple(blocks) or (rs.TextBlock(text=""),))
 
 
 def write_messages(message: rs.Message, *, withheld: Collection[int] = ()) -> list[BaseMessage]:
@@ -48,7 +69,7 @@ def write_messages(message: rs.Message, *, withheld: Collection[int] = ()) -> li
     rebuilt = foreign_forms.rebuild(message, _NAME, withheld=withheld)
     if rebuilt is not None:
         data = {"content": "", **rebuilt.form["data"]}  # of a reply all thought, erased
-        if not rebuilt.is_whole and (message.origin or rs.Origin()).api == RESPONSES:
+        if not rebuilt.is_whole and (message.origin or rs.Origin()).api == _RESPONSES:
             data["content"] = _unbound(data["content"])
         made: list[BaseMessage] = messages_from_dict([{**rebuilt.form, "data": data}])
         return made
@@ -62,7 +83,7 @@ def _unbound(content: Any) -> Any:
         return content
     return [
         {key: item for key, item in part.items() if key != "id"}
-        if isinstance(part, Mapping) and part.get("type") not in THOUGHT_PARTS
+        if isinstance(part, Mapping) and part.get("type") not in _THOUGHT_PARTS
         else part
         for part in content
     ]
@@ -89,8 +110,8 @@ def _is_written_so(plain: rs.Message, form: Mapping[str, Any]) -> bool:
 
 def _is_thought(path: foreign_forms.Path, value: Any) -> bool:
     if path[:2] == ("data", "additional_kwargs"):
-        return len(path) == 3 and (path[2] in THOUGHT_FIELDS or path[2] == SIGNATURES)
+        return len(path) == 3 and path[2] in _THOUGHT_FIELDS
     if path[:2] != ("data", "content") or len(path) != 3 or not isinstance(value, Mapping):
         return False
     part = value.get("value") if value.get("type") == "non_standard" else value
-    return isinstance(part, Mapping) and part.get("type") in THOUGHT_PARTS
+    return isinstance(part, Mapping) and part.get("type") in _THOUGHT_PARTS

@@ -6,9 +6,8 @@ form of its JSON (``foreign_forms``), so that it comes back equal.
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,34 +24,19 @@ from pydantic_ai.messages import (
 )
 
 import reasoning_store as rs
+from reasoning_store.importers.frameworks import pydantic_ai as dumps
 from reasoning_store.integrations import foreign_forms
 
 Part = Mapping[str, Any]
 
 _NAME: Final = "pydantic_ai"
-_RESPONSES: Final = "openai.responses"
-_APIS: Final[Mapping[str, str]] = {
-    "anthropic": "anthropic.messages",
-    "bedrock": "bedrock.converse",
-    "cohere": "cohere.chat",
-    "google": "gemini.generate_content",
-    "google-gla": "gemini.generate_content",
-    "google-vertex": "gemini.generate_content",
-    "mistral": "mistral.chat",
-}
-"""The protocol of a provider that has one alone."""
-_PROVIDERS: Final[Mapping[str, str]] = {"google-gla": "google", "google-vertex": "google"}
-_NOT_DONE: Final = frozenset({"failed", "denied", "interrupted", "retried"})
-"""The outcomes of a call that are errors."""
-_TO_PLAIN: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
-_FIELDS: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
 
 
 def read_message(message: ModelMessage) -> rs.Message:
     """Return a message of Pydantic AI as one of the store; ``write_message`` gives it back."""
     (form,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")
-    form = _respelled(form, _TO_PLAIN)
+    form = _respelled(form, dumps.TO_PLAIN)
     read = _read_response if form["kind"] == "response" else _read_request
     return foreign_forms.with_form(read(form), _NAME, form, _is_thinking)
 
@@ -76,166 +60,40 @@ def _is_thinking(path: foreign_forms.Path, value: Any) -> bool:
 
 def _read_request(form: Part) -> rs.Message:
     kinds = {part["part_kind"] for part in form["parts"]}
-    if kinds == {"system-prompt"}:
-        blocks = [rs.TextBlock(text=part["content"]) for part in form["parts"]]
-        return rs.Message(role="system", blocks=tuple(blocks))
-    found = [block for part in form["parts"] for block in _request_blocks(part)]
-    if not found:
-        return rs.Message(role="user", blocks=(rs.RawBlock(data={"parts": sorted(kinds)}),))
-    is_tool = all(isinstance(block, rs.ToolResponseBlock) for block in found)
-    return rs.Message(role="tool" if is_tool else "user", blocks=tuple(found))
+    is_prompt = kinds == {"system-prompt"}
+    # A first request has the system prompt with the words of the user.
+    read = [part for part in form["parts"] if is_prompt or part["part_kind"] != "system-prompt"]
+    blocks = [block for part in read for block in _request_blocks(part)]
+    if not blocks:
+        blocks = [rs.RawBlock(data={"parts": sorted(kinds)})]
+    is_tool = all(isinstance(block, rs.ToolResponseBlock) for block in blocks)
+    role: Any = "system" if is_prompt else "tool" if is_tool else "user"
+    return rs.Message(role=role, blocks=tuple(blocks))
 
 
-def _request_blocks(part: Part) -> Iterator[rs.Block]:
-    """Yield the messages of a user or a tool, without the system prompt of a first request."""
-    kind, content = part["part_kind"], part.get("content")
-    if kind == "user-prompt":
-        for one in [content] if isinstance(content, str) else content or ():
-            yield from _content_block(one)
-    elif kind == "tool-return":
-        yield rs.ToolResponseBlock(
-            call_id=part["tool_call_id"],
-            tool_name=part["tool_name"],
-            result=content,
-            is_error=part.get("outcome") in _NOT_DONE,
-        )
-    elif kind in ("retry-prompt", "retry-feedback"):
-        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        if part.get("tool_name"):
-            yield rs.ToolResponseBlock(
-                call_id=part["tool_call_id"],
-                tool_name=part["tool_name"],
-                result=text,
-                is_error=True,
-            )
-        else:
-            yield rs.TextBlock(text=text)
-
-
-def _content_block(one: Any) -> Iterator[rs.Block]:
-    if isinstance(one, str):
-        if one:
-            yield rs.TextBlock(text=one)
-        return
-    kind, mime = one.get("kind"), one.get("media_type") or ""
-    family = mime.partition("/")[0]
-    of: Any = family if family in ("image", "audio", "video") else "file"
-    if kind == "text-content":
-        yield rs.TextBlock(text=one["content"])
-    elif kind == "binary":
-        data = base64.b64decode(one["data"])
-        yield rs.MediaBlock(kind=of, mime_type=mime, data=data)
-    elif isinstance(one.get("url"), str):
-        yield rs.MediaBlock(kind=of, mime_type=mime, url=one["url"])
+def _request_blocks(part: Part) -> Sequence[rs.Block]:
+    content = part.get("content")
+    if part["part_kind"] not in ("tool-return", "retry-prompt", "retry-feedback"):
+        return dumps.read_content(content)
+    if part["part_kind"] != "tool-return" and not isinstance(content, str):
+        content = json.dumps(content, ensure_ascii=False)
+    if not part.get("tool_name"):
+        return [rs.TextBlock(text=str(content))]
+    response = rs.ToolResponseBlock(
+        call_id=part["tool_call_id"],
+        tool_name=part["tool_name"],
+        result=content,
+        is_error=dumps.is_error(part),
+    )
+    return [response]
 
 
 def _read_response(form: Part) -> rs.Message:
-    parts: Sequence[Part] = form["parts"]
-    blocks: list[rs.Block] = []
-    is_of_responses = False
-    for number, part in enumerate(parts):
-        named = part.get("id")
-        if part["part_kind"] == "thinking":
-            made_by = part.get("provider_name") or form.get("provider_name")
-            if _is_item(part, made_by):
-                is_of_responses = True
-                before = parts[number - 1] if number else {}
-                if named and before.get("id") == named and before["part_kind"] == "thinking":
-                    blocks[-1] = _longer(blocks[-1], part)
-                    continue
-            blocks.append(_thinking(part, made_by))
-        elif part["part_kind"] == "text" and part["content"]:
-            about = {"item_id": named} if named else None
-            blocks.append(rs.TextBlock(text=part["content"], provider_metadata=about))
-        elif part["part_kind"] == "tool-call":
-            blocks.append(_call(part))
-    provider = form.get("provider_name")
-    origin = rs.Origin(
-        provider=_PROVIDERS.get(provider or "", provider),
-        api=_RESPONSES if is_of_responses else _APIS.get(provider or ""),
-        model=form.get("model_name"),
-        base_url=form.get("provider_url"),
-        response_id=form.get("provider_response_id"),
-    )
-    return rs.assistant(
-        *blocks,
-        origin=None if origin == rs.Origin() else origin,
-        usage=_usage(form.get("usage") or {}),
-        finish_reason=form.get("finish_reason"),
-    )
-
-
-def _is_item(part: Part, made_by: str | None) -> bool:
-    """Whether a thought is an item of the Responses protocol."""
-    return str(part.get("id") or "").startswith("rs_") or (
-        made_by in ("openai", "azure") and part.get("signature") is not None
-    )
-
-
-def _thinking(part: Part, made_by: str | None) -> rs.ThinkingBlock:
-    thought, named, seal = part["content"], part.get("id"), part.get("signature")
-    if _is_item(part, made_by):
-        raw = (part.get("provider_details") or {}).get("raw_content")
-        about: dict[str, Any] = {"item_type": "reasoning", **({"item_id": named} if named else {})}
-        about["summary"] = [thought] if thought else []
-        if isinstance(raw, list):
-            about["content"] = raw
-            thought = "\n\n".join(
-                text for text in (thought, *raw) if isinstance(text, str) and text
-            )
-        field = "reasoning.summary" if thought else "reasoning.encrypted_content"
-        return rs.ThinkingBlock(
-            thought=thought,
-            source_field=field,
-            encrypted=seal or None,
-            is_hidden=not thought,
-            provider_metadata=about,
-        )
-    if named == "redacted_thinking":
-        return rs.ThinkingBlock(source_field=named, encrypted=seal, redacted=True, is_hidden=True)
-    return rs.ThinkingBlock(
-        thought=thought,
-        source_field=named if named in _FIELDS else None,
-        signature=seal or None,
-        is_hidden=not thought,
-    )
-
-
-def _longer(block: rs.Block, part: Part) -> rs.Block:
-    """Return a thought with one more part of its summary."""
-    assert isinstance(block, rs.ThinkingBlock)
-    about = dict(block.provider_metadata or {})
-    about["summary"] = [*about["summary"], part["content"]]
-    said = (*about["summary"], *about.get("content", ()))
-    return replace(
-        block,
-        thought="\n\n".join(text for text in said if text),
-        source_field="reasoning.summary",
-        is_hidden=False,
-        provider_metadata=about,
-    )
-
-
-def _call(part: Part) -> rs.ToolCallBlock:
-    details = part.get("provider_details") or {}
-    about = {"item_id": part["id"]} if part.get("id") else {}
-    if isinstance(seal := details.get("thought_signature"), str):
-        about["thoughtSignature"] = seal
-    return foreign_forms.read_call(part["tool_call_id"], part["tool_name"], part.get("args"), about)
-
-
-def _usage(usage: Part) -> rs.Usage | None:
-    names = {
-        "input": "input_tokens",
-        "output": "output_tokens",
-        "reasoning": "output_reasoning_tokens",
-        "cached": "cache_read_tokens",
-        "cache_write": "cache_write_tokens",
-    }
-    found = {ours: usage.get(theirs) for ours, theirs in names.items()}
-    return (
-        rs.Usage(**{ours: n or None for ours, n in found.items()}) if any(found.values()) else None
-    )
+    message = foreign_forms.read_reply(dumps.read_response(form))
+    if form.get("provider_url"):
+        origin = replace(message.origin or rs.Origin(), base_url=form["provider_url"])
+        return replace(message, origin=origin)
+    return message
 
 
 def write_message(message: rs.Message, *, withheld: Collection[int] = ()) -> ModelMessage | None:
