@@ -12,8 +12,12 @@ from typing import Any, Final
 
 import reasoning_store as rs
 from reasoning_store.integrations import foreign_forms
-from reasoning_store.integrations.extras import explain_import
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    check_owner,
+    explain_import,
+    find_session,
+    run_in_thread,
+)
 from reasoning_store.results import Owner
 
 try:
@@ -48,12 +52,7 @@ class StoredHistoryProvider(HistoryProvider):  # type: ignore[misc]  # its types
         **options: Any,
     ) -> None:
         super().__init__(source_id, **options)
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='rs.Store("sqlite:///chat.db"); it is used in threads',
-            )
-        self._store = store
+        self._store = check_owner(store)
         named = provider or model or api
         self._origin = rs.Origin(provider=provider, model=model, api=api) if named else None
 
@@ -75,13 +74,8 @@ class StoredHistoryProvider(HistoryProvider):  # type: ignore[misc]  # its types
         await run_in_thread(self._add, session_id, list(messages))
 
     def _read(self, session_id: str | None) -> list[Message]:
-        if session_id is None:
-            return []
-        try:
-            history = self._store.session(session_id).history()
-        except rs.NotFound:
-            return []
-        written = (write_message(one.message) for one in history)
+        session = None if session_id is None else find_session(self._store, session_id)
+        written = (write_message(one.message) for one in (session.history() if session else ()))
         return [message for message in written if message is not None]
 
     def _add(self, session_id: str | None, messages: Sequence[Message]) -> None:

@@ -20,6 +20,14 @@ import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
 from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
 from reasoning_store.integrations.exchange import Exchange
+from reasoning_store.integrations.store_access import (
+    Settings,
+    check_owner,
+    continue_conversation,
+    find_conversation,
+    read_settings,
+    resolve_settings,
+)
 from reasoning_store.results import FoundConversation, Owner
 
 
@@ -43,7 +51,7 @@ class EchoMatcher:
         self,
         store: Owner,
         *,
-        settings: rs.ReasoningSettings | Mapping[str, Any] | None = None,
+        settings: Settings = None,
         provider: str | None = None,
         on_store_error: str = "pass",
     ) -> None:
@@ -51,15 +59,8 @@ class EchoMatcher:
             raise rs.InvalidCall(
                 'on_store_error: "pass" or "fail"', hint='on_store_error="pass" is the default'
             )
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='rs.Store("sqlite:///chat.db"); an asynchronous client takes one, too',
-            )
-        self._store = store
-        if not isinstance(settings, rs.ReasoningSettings):
-            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
-        self._settings = settings
+        self._store = check_owner(store)
+        self._settings = read_settings(settings)
         self._provider = provider
         self._raises = on_store_error == "fail"
 
@@ -134,7 +135,10 @@ class EchoMatcher:
             if found is not None:
                 self._restore(exchange, found.session, form, parts, client, positions)
             return
-        session, last = self._continue(found, positions, session_id)
+        if found is None:
+            session, last = self._store.session(session_id, create=True), None
+        else:
+            session, last = continue_conversation(found)
         exchange.session = session
         self._restore(exchange, session, form, parts, client, positions)
         begun = [index for index, position in enumerate(positions) if position is not None]
@@ -185,32 +189,7 @@ class EchoMatcher:
     def _find(
         self, client: Sequence[ClientMessage], session_id: str | None
     ) -> FoundConversation | None:
-        try:
-            return self._store.find_conversation(
-                [one.message for one in client], session_id=session_id
-            )
-        except rs.NotFound:
-            return None
-
-    def _continue(
-        self,
-        found: FoundConversation | None,
-        positions: Sequence[int | None],
-        session_id: str | None,
-    ) -> tuple[rs.Session, int | None]:
-        """Return the session on the branch where this request's new messages belong.
-
-        And the position of the message that they follow, where others may write there, too.
-        """
-        if found is None:
-            return self._store.session(session_id, create=True), None
-        last = max((position for position in positions if position is not None), default=0)
-        if last == found.last:
-            return found.session, last
-        # The client left the stored course: it goes on next to it, and nothing is overwritten.
-        branch = found.session.fork(at=last + 1)
-        branch.activate(branch.branch_id)
-        return branch, None
+        return find_conversation(self._store, [one.message for one in client], session_id)
 
     def _restore(
         self,
@@ -258,7 +237,8 @@ class EchoMatcher:
             one.message if position is None else stored.get(position, one.message)
             for one, position in zip(client, positions, strict=True)
         ]
-        selection = rs.select(whole, settings=self._policy(session), **names)
+        settings = resolve_settings(session, self._settings)
+        selection = rs.select(whole, settings=settings, **names)
         withheld = {(one.message, one.block) for one in selection.verdicts if not one.kept}
         owed = iter(selection.owed)
         sent: list[_OutgoingMessage | None] = []
@@ -273,10 +253,6 @@ class EchoMatcher:
             message = replace(message, blocks=tuple(blocks))
             sent.append(_OutgoingMessage(message, is_owed) if is_stored else None)
         return sent
-
-    def _policy(self, session: rs.Session) -> dict[str, Any]:
-        kept = {key: found.value for key, found in session.settings.resolved().items()}
-        return {**kept, **self._settings.model_dump(by_alias=True, exclude_unset=True)}
 
 
 def _append(session: rs.Session, messages: list[rs.Message], *, after: int | None) -> rs.Session:

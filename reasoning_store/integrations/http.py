@@ -17,7 +17,7 @@ Works with httpx2 and with httpx, synchronous and asynchronous.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -26,6 +26,7 @@ from typing import Any, Final
 import reasoning_store as rs
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
+from reasoning_store.integrations.store_access import Settings
 from reasoning_store.results import Owner
 
 _MODULES: Final = ("httpx2", "httpx")
@@ -94,7 +95,7 @@ class _Keeper:
         store: Owner,
         module: ModuleType,
         *,
-        settings: rs.ReasoningSettings | Mapping[str, Any] | None = None,
+        settings: Settings = None,
         provider: str | None = None,
         session_id: str | None = None,
         on_store_error: str = "pass",

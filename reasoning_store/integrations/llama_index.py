@@ -19,8 +19,13 @@ import reasoning_store as rs
 from reasoning_store.importers.frameworks import llama_index as dumps
 from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
-from reasoning_store.integrations.extras import explain_import
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    all_sessions,
+    check_owner,
+    explain_import,
+    find_session,
+    run_in_thread,
+)
 from reasoning_store.results import Owner
 
 try:
@@ -36,7 +41,6 @@ _NAME: Final = "llamaIndex"
 _STATUS: Final = "llamaIndexStatus"
 _ARCHIVED: Final = "llamaIndexArchived:"
 """How the key of the last archived position of a branch begins, in the session's metadata."""
-_PAGE: Final = 200
 
 
 class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are not here
@@ -46,12 +50,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
 
     def __init__(self, store: Owner) -> None:
         super().__init__()
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='rs.Store("sqlite:///chat.db"); it is used in threads',
-            )
-        self._store = store
+        self._store = check_owner(store)
 
     @classmethod
     def class_name(cls) -> str:
@@ -122,15 +121,8 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
 
     # The same, in a thread
 
-    def _session(self, key: str) -> rs.Session | None:
-        try:
-            found: rs.Session = self._store.session(key)
-        except rs.NotFound:
-            return None
-        return found
-
     def _read(self, key: str, status: MessageStatus | None) -> list[ChatMessage]:
-        session = self._session(key)
+        session = find_session(self._store, key)
         if session is None:
             return []
         return [
@@ -150,7 +142,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         _replace(session, [*kept, *(_with_status(read_message(one), status) for one in messages)])
 
     def _delete(self, key: str, status: MessageStatus | None) -> None:
-        session = self._session(key)
+        session = find_session(self._store, key)
         if session is None:
             return
         if status is None:
@@ -159,7 +151,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
             self._set(key, (), status)
 
     def _take(self, key: str, first: int, count: int) -> list[ChatMessage]:
-        session = self._session(key)
+        session = find_session(self._store, key)
         if session is None or count < 1 or first < 0:
             return []
         every = _messages(session)
@@ -170,7 +162,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         return [every[place][0] for place in taken]
 
     def _archive(self, key: str, count: int) -> list[ChatMessage]:
-        session = self._session(key)
+        session = find_session(self._store, key)
         if session is None or count < 1:
             return []
         active: list[tuple[ChatMessage, int]] = []
@@ -192,14 +184,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         return [message for message, _ in archived]
 
     def _keys(self) -> list[str]:
-        keys: list[str] = []
-        after = None
-        while True:
-            page = self._store.sessions(limit=_PAGE, after=after, archived=None)
-            keys += [one.id for one in page.items if one.message_count]
-            after = page.next
-            if after is None:
-                return keys
+        return [one.id for one in all_sessions(self._store) if one.message_count]
 
 
 def _messages(session: rs.Session) -> list[tuple[ChatMessage, MessageStatus, rs.Message]]:

@@ -5,7 +5,7 @@ from reasoning_store.integrations.google_adk import StoredSessionService
 
 from __future__ import annotations
 
-from reasoning_store.integrations.extras import explain_import
+from reasoning_store.integrations.store_access import explain_import
 
 try:
     from reasoning_store.integrations.google_adk.events import read_event, write_event

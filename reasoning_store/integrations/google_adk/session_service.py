@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 
 import reasoning_store as rs
 from reasoning_store.integrations.google_adk.events import event_form, read_event, write_event
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import all_sessions, find_session, run_in_thread
 from reasoning_store.results import Owner
 
 try:
@@ -123,9 +123,8 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         named = session_id.strip() if session_id else session_id
         if not named or named == _USER_STATE:
             return None
-        try:
-            found = self._owner(app, user).session(named)
-        except rs.NotFound:
+        found = find_session(self._owner(app, user), named)
+        if found is None:
             return None
         # The metadata was read before the events: an append between is seen as one since.
         head = found.head()
@@ -136,7 +135,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         sessions = [
             self._session(app, one, session, [], None)
             for one in users
-            for session in _all_sessions(self._owner(app, one))
+            for session in all_sessions(self._owner(app, one))
             if session.id != _USER_STATE
         ]
         sessions.sort(key=lambda one: (one.last_update_time, one.user_id, one.id))
@@ -146,19 +145,17 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         named = session_id.strip() if session_id else session_id
         if not named or named == _USER_STATE:
             return
-        try:
-            self._owner(app, user).session(named).delete()
-        except rs.NotFound:
-            return
+        found = find_session(self._owner(app, user), named)
+        if found is not None:
+            found.delete()
 
     def _append(self, session: Session, event: Event) -> bool:
         """Store an event, and note in ``session`` that it has it; False if it is stored."""
         app, user = session.app_name, session.user_id
         with self._locks[hash((app, user, session.id)) % _LOCKS]:
-            try:
-                stored = self._owner(app, user).session(session.id)
-            except rs.NotFound:
-                raise SessionNotFoundError(f"Session {session.id} not found.") from None
+            stored = find_session(self._owner(app, user), session.id)
+            if stored is None:
+                raise SessionNotFoundError(f"Session {session.id} not found.")
             form = event_form(event)
             same = _with_id(stored, event.id)
             if same is not None and write_event(same.message) == Event.model_validate(form):
@@ -288,16 +285,6 @@ def _events(session: rs.Session, config: GetSessionConfig | None) -> list[Event]
     return events if count is None else events[-count:]
 
 
-def _all_sessions(owner: Owner) -> Iterator[rs.Session]:
-    after = None
-    while True:
-        page = owner.sessions(limit=_PAGE, after=after, archived=None)
-        yield from page.items
-        after = page.next
-        if after is None:
-            return
-
-
 # State
 
 
@@ -330,7 +317,5 @@ def _read(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _state_in(owner: Owner, session_id: str) -> dict[str, Any]:
-    try:
-        return _read(owner.session(session_id).metadata)
-    except rs.NotFound:
-        return {}
+    session = find_session(owner, session_id)
+    return {} if session is None else _read(session.metadata)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage
 
-import reasoning_store as rs
 from reasoning_store.integrations.langchain.messages import read_message, write_messages
+from reasoning_store.integrations.store_access import find_session
 from reasoning_store.results import Owner
 
 
@@ -25,13 +25,9 @@ class StoredMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  # its
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override, unused-ignore]
         """The messages, oldest first."""
-        try:
-            session = self._store.session(self.session_id)
-        except rs.NotFound:
-            return []
-        return [
-            message for stored in session.history() for message in write_messages(stored.message)
-        ]
+        session = find_session(self._store, self.session_id)
+        history = [] if session is None else session.history()
+        return [message for stored in history for message in write_messages(stored.message)]
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages at the end, all or none."""
@@ -41,8 +37,6 @@ class StoredMessageHistory(BaseChatMessageHistory):  # type: ignore[misc]  # its
 
     def clear(self) -> None:
         """Delete the messages; the session stays, with its title, settings and metadata."""
-        try:
-            session = self._store.session(self.session_id)
-        except rs.NotFound:
-            return
-        session.delete(only="messages")
+        session = find_session(self._store, self.session_id)
+        if session is not None:
+            session.delete(only="messages")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest
@@ -11,7 +11,16 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 import reasoning_store as rs
 from reasoning_store.integrations.langchain.messages import read_message, write_messages
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    Settings,
+    check_owner,
+    continue_conversation,
+    find_conversation,
+    read_settings,
+    resolve_settings,
+    run_in_thread,
+    withheld_blocks,
+)
 from reasoning_store.results import Owner
 
 
@@ -28,22 +37,15 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
         store: Owner,
         *,
         session_id: str | None = None,
-        settings: rs.ReasoningSettings | Mapping[str, Any] | None = None,
+        settings: Settings = None,
         provider: str | None = None,
         model: str | None = None,
         api: str | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='rs.Store("sqlite:///chat.db"); asynchronous agents take one, too',
-            )
-        if not isinstance(settings, rs.ReasoningSettings):
-            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
-        self._store = store
+        self._store = check_owner(store)
         self._session_id = session_id
-        self._settings = settings
+        self._settings = read_settings(settings)
         self._named = {"provider": provider, "model": model, "api": api}
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -81,18 +83,10 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
         self, messages: Sequence[rs.Message], session_id: str | None
     ) -> tuple[rs.Session, Sequence[int | None]]:
         """Return the session, on the branch that these messages continue, and their positions."""
-        try:
-            found = self._store.find_conversation(messages, session_id=session_id)
-        except rs.NotFound:
-            found = None
+        found = find_conversation(self._store, messages, session_id)
         if found is None:
             return self._store.session(session_id, create=True), [None] * len(messages)
-        last = max((at for at in found.positions if at is not None), default=0)
-        if last == found.last:
-            return found.session, found.positions
-        branch = found.session.fork(at=last + 1)
-        branch.activate(branch.branch_id)
-        return branch, found.positions
+        return continue_conversation(found)[0], found.positions
 
     def _choose(
         self,
@@ -102,14 +96,9 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
         whole: Sequence[rs.Message],
     ) -> list[BaseMessage]:
         """Return the messages with the thoughts that the settings and the host choose."""
-        kept = {key: found.value for key, found in session.settings.resolved().items()}
-        settings = {**kept, **self._settings.model_dump(by_alias=True, exclude_unset=True)}
+        settings = resolve_settings(session, self._settings)
         names = {**_names(request), **{k: v for k, v in self._named.items() if v is not None}}
-        selection = rs.select(whole, settings=settings, **names)
-        withheld: dict[int, set[int]] = {}
-        for verdict in selection.verdicts:
-            if not verdict.kept:
-                withheld.setdefault(verdict.message, set()).add(verdict.block)
+        withheld = withheld_blocks(rs.select(whole, settings=settings, **names))
         messages: list[BaseMessage] = []
         for index, (message, one) in enumerate(zip(given, whole, strict=True)):
             if not isinstance(message, AIMessage) or not one.thinking:

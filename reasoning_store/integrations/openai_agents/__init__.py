@@ -5,14 +5,12 @@ from reasoning_store.integrations.openai_agents import StoredSession
 
 from __future__ import annotations
 
-import reasoning_store as rs
+from reasoning_store.integrations.store_access import explain_import
 
 try:
     from reasoning_store.integrations.openai_agents.items import read_items, write_items
     from reasoning_store.integrations.openai_agents.session import StoredSession
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "agents":
-        raise
-    raise rs.MissingExtra("openai-agents is not installed", extra="openai-agents") from None
+except ImportError as error:
+    raise explain_import(error, "agents", extra="openai-agents") from None
 
 __all__ = ["StoredSession", "read_items", "write_items"]

@@ -12,7 +12,15 @@ from agents.run import CallModelData, ModelInputData
 
 import reasoning_store as rs
 from reasoning_store.integrations.openai_agents.items import Item, read_items, write_items
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    Settings,
+    check_owner,
+    find_session,
+    read_settings,
+    resolve_settings,
+    run_in_thread,
+    withheld_blocks,
+)
 from reasoning_store.results import Owner, Stored
 
 
@@ -31,23 +39,16 @@ class StoredSession:
         store: Owner,
         *,
         session_settings: SessionSettings | None = None,
-        settings: rs.ReasoningSettings | Mapping[str, Any] | None = None,
+        settings: Settings = None,
         provider: str | None = None,
         model: str | None = None,
         api: str = "openai.responses",
         base_url: str | None = None,
     ) -> None:
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='StoredSession("chat-42", rs.Store("sqlite:///chat.db"))',
-            )
-        if not isinstance(settings, rs.ReasoningSettings):
-            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings or SessionSettings()
-        self._store = store
-        self._settings = settings
+        self._store = check_owner(store)
+        self._settings = read_settings(settings)
         self._made_by = {"provider": provider, "model": model, "base_url": base_url}
         self._api = api
         self._popping = Lock()
@@ -81,14 +82,8 @@ class StoredSession:
         items = await run_in_thread(self._choose, given.input, data.agent.model)
         return ModelInputData(input=items, instructions=given.instructions)
 
-    def _opened(self) -> rs.Session | None:
-        try:
-            return self._store.session(self.session_id)
-        except rs.NotFound:
-            return None
-
     def _get(self, limit: int | None) -> list[Item]:
-        session = self._opened()
+        session = find_session(self._store, self.session_id)
         if session is None or limit == 0:
             return []
         if limit is None or limit < 0:
@@ -109,7 +104,7 @@ class StoredSession:
 
     def _pop(self) -> Item | None:
         with self._popping:
-            session = self._opened()
+            session = find_session(self._store, self.session_id)
             for position in range(0 if session is None else session.head(), 0, -1):
                 assert session is not None
                 message = session.get(position).message
@@ -128,26 +123,19 @@ class StoredSession:
         return None
 
     def _clear(self) -> None:
-        session = self._opened()
+        session = find_session(self._store, self.session_id)
         if session is not None:
             session.delete(only="messages")
 
     def _choose(self, items: Sequence[Mapping[str, Any]], model: Any) -> list[Any]:
-        session = self._opened()
-        kept = {} if session is None else session.settings.resolved()
-        settings = {
-            **{key: found.value for key, found in kept.items()},
-            **self._settings.model_dump(by_alias=True, exclude_unset=True),
-        }
+        session = find_session(self._store, self.session_id)
+        settings = resolve_settings(session, self._settings)
         named = model if isinstance(model, str) else getattr(model, "model", None)
         to = {**self._made_by, "api": self._api}
         to["provider"] = to["provider"] or "openai"
         to["model"] = to["model"] or (named if isinstance(named, str) else None)
         messages = self._read(items)
-        withheld: dict[int, set[int]] = {}
-        for verdict in rs.select(messages, settings=settings, **to).verdicts:
-            if not verdict.kept:
-                withheld.setdefault(verdict.message, set()).add(verdict.block)
+        withheld = withheld_blocks(rs.select(messages, settings=settings, **to))
         return [
             item
             for place, message in enumerate(messages)

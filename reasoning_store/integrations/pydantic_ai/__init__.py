@@ -5,17 +5,13 @@ from reasoning_store.integrations.pydantic_ai import ReasoningPolicy, SessionCon
 
 from __future__ import annotations
 
-import reasoning_store as rs
+from reasoning_store.integrations.store_access import explain_import
 
 try:
     from reasoning_store.integrations.pydantic_ai.conversations import SessionConversationStore
     from reasoning_store.integrations.pydantic_ai.messages import read_message, write_message
     from reasoning_store.integrations.pydantic_ai.policy import ReasoningPolicy
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("pydantic_ai"):
-        raise
-    raise rs.MissingExtra(
-        "pydantic-ai with conversation stores (2.66) is not installed", extra="pydantic-ai"
-    ) from None
+except ImportError as error:
+    raise explain_import(error, "pydantic_ai", extra="pydantic-ai") from None
 
 __all__ = ["ReasoningPolicy", "SessionConversationStore", "read_message", "write_message"]

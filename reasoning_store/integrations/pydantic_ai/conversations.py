@@ -16,7 +16,12 @@ from pydantic_ai.conversation_store import (
 
 import reasoning_store as rs
 from reasoning_store.integrations.pydantic_ai.messages import read_message, write_message
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    all_sessions,
+    check_owner,
+    find_session,
+    run_in_thread,
+)
 from reasoning_store.results import Owner, Stored
 
 _RECORD: Final = "pydanticAi"
@@ -34,12 +39,7 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
     """
 
     def __init__(self, store: Owner) -> None:
-        if not isinstance(store, Owner):
-            raise rs.InvalidCall(
-                f"a store or an owner, not {type(store).__name__}",
-                hint='SessionConversationStore(rs.Store("sqlite:///chat.db"))',
-            )
-        self._store = store
+        self._store = check_owner(store)
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation; None if there is no such session."""
@@ -75,25 +75,13 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
         """Return the messages up to the one of this id, or the last of them."""
         return [] if head_id is None else await run_in_thread(self._history, head_id, limit)
 
-    def _opened(self, conversation_id: str) -> rs.Session | None:
-        try:
-            return self._store.session(conversation_id)
-        except rs.NotFound:
-            return None
-
     def _read_record_of(self, conversation_id: str) -> ConversationRecord | None:
-        session = self._opened(conversation_id)
+        session = find_session(self._store, conversation_id)
         return None if session is None else _record_of(session.metadata)
 
     def _read_records(self, scope: str | None, limit: int | None) -> list[ConversationRecord]:
-        found: list[ConversationRecord] = []
-        after = None
-        while True:
-            page = self._store.sessions(limit=500, after=after, archived=None)
-            records = [_record_of(session.metadata) for session in page.items]
-            found += [one for one in records if one is not None and scope in (None, one.scope)]
-            if (after := page.next) is None:
-                break
+        records = (_record_of(session.metadata) for session in all_sessions(self._store))
+        found = [one for one in records if one is not None and scope in (None, one.scope)]
         found.sort(key=lambda record: record.updated_at, reverse=True)
         return found[:limit]
 
@@ -121,7 +109,7 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
         expected: str | None,
     ) -> None:
         id = record.conversation_id
-        session = self._opened(id)
+        session = find_session(self._store, id)
         found = None if session is None else session.metadata.get(_REVISION)
         if found != expected:
             raise ConversationConflict(id)
@@ -166,7 +154,7 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
         return [stored for stored in history if stored.message.status != "erased"]
 
     def _delete(self, conversation_id: str, expected: str) -> None:
-        session = self._opened(conversation_id)
+        session = find_session(self._store, conversation_id)
         gone = {_RECORD: None, _REVISION: None}
         try:
             if session is None:

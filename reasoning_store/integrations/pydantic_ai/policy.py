@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,14 @@ from pydantic_ai.models import ModelRequestContext
 
 import reasoning_store as rs
 from reasoning_store.integrations.pydantic_ai.messages import read_message, write_message
-from reasoning_store.integrations.store_threads import run_in_thread
+from reasoning_store.integrations.store_access import (
+    Settings,
+    find_session,
+    read_settings,
+    resolve_settings,
+    run_in_thread,
+    withheld_blocks,
+)
 from reasoning_store.results import Owner
 
 
@@ -27,7 +33,7 @@ class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
     """
 
     store: Owner | None = None
-    settings: rs.ReasoningSettings | Mapping[str, Any] | None = None
+    settings: Settings = None
     provider: str | None = None
     model: str | None = None
     api: str | None = None
@@ -44,41 +50,24 @@ class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
     def _choose(
         self, given: list[ModelMessage], model: Any, conversation_id: str | None
     ) -> list[ModelMessage]:
-        settings = self.settings
-        if not isinstance(settings, rs.ReasoningSettings):
-            settings = rs.ReasoningSettings.model_validate(dict(settings or {}))
-        chosen = {
-            **self._settings_of(conversation_id),
-            **settings.model_dump(by_alias=True, exclude_unset=True),
-        }
+        holder: Owner | rs.Session | None = self.store
+        if self.store is not None and conversation_id is not None:
+            holder = find_session(self.store, conversation_id) or self.store
+        settings = resolve_settings(holder, read_settings(self.settings))
         api = self.api or ("openai.responses" if "Responses" in type(model).__name__ else None)
         read = [read_message(message) for message in given]
         selection = rs.select(
             read,
-            settings=chosen,
+            settings=settings,
             provider=self.provider or getattr(model, "system", None),
             model=self.model or getattr(model, "model_name", None),
             api=api,
             base_url=getattr(model, "base_url", None),
         )
-        withheld: dict[int, set[int]] = {}
-        for verdict in selection.verdicts:
-            if not verdict.kept:
-                withheld.setdefault(verdict.message, set()).add(verdict.block)
+        withheld = withheld_blocks(selection)
         return [
             message
             if place not in withheld or not isinstance(message, ModelResponse)
             else write_message(read[place], withheld=withheld[place])
             for place, message in enumerate(given)
         ]
-
-    def _settings_of(self, conversation_id: str | None) -> dict[str, Any]:
-        if self.store is None:
-            return {}
-        holder: Any = self.store
-        if conversation_id is not None:
-            try:
-                holder = self.store.session(conversation_id)
-            except rs.NotFound:
-                pass
-        return {key: found.value for key, found in holder.settings.resolved().items()}
