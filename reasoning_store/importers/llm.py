@@ -23,7 +23,14 @@ from reasoning_store.conversation.errors import InvalidCall, WireError
 from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.documents import Source
-from reasoning_store.importers.llm_file import LogFile, Row, open_log_file, parse_column, refuse
+from reasoning_store.importers.llm_file import (
+    LogFile,
+    Row,
+    check_types,
+    open_log_file,
+    parse_column,
+    refuse,
+)
 from reasoning_store.importers.reply_forms import read_reply_parts
 from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
@@ -107,51 +114,31 @@ def _turns_of(chain: Sequence[Row], turns: Sequence[Row]) -> dict[int, Row]:
 def _resolve_part(file: LogFile, row: Row, place: str) -> Part:
     """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
     payload = parse_column(row["payload"], place) or {}
-    if not isinstance(payload, dict):
-        refuse(place, "a part is not an object")
-    part: Part = {**payload, "type": row["type"]}
-    if row["text"] is not None:
-        part["text"] = row["text"]
-    if (pieces := part.pop("text_ref", None)) is not None:
-        part["text"] = "".join(
-            _fragment_text(file, piece, place) for piece in _checked_list(pieces, place)
-        )
-    if not isinstance(part.get("text") or "", str):
-        refuse(place, "a part has no text")
-    if (about := part.get("attachment")) is not None:
-        part["attachment"] = _attachment(file, about, place)
-    if (attached := part.get("attachments")) is not None:
-        part["attachments"] = [
-            _attachment(file, item, place) for item in _checked_list(attached, place)
-        ]
-    return part
+    try:
+        part: Part = {**payload, "type": row["type"]}
+        if row["text"] is not None:
+            part["text"] = row["text"]
+        if (pieces := part.pop("text_ref", None)) is not None:
+            part["text"] = "".join(_fragment_text(file, piece) for piece in pieces)
+        if (about := part.get("attachment")) is not None:
+            part["attachment"] = _attachment(file, about, place)
+        if (attached := part.get("attachments")) is not None:
+            part["attachments"] = [_attachment(file, item, place) for item in attached]
+    except (TypeError, KeyError, AttributeError):
+        refuse(place, "a part has a field of another type")
+    return check_types(part, place)
 
 
-def _checked_list(value: Any, place: str) -> list[Any]:
-    if not isinstance(value, list):
-        refuse(place, "what a part refers to is not a list")
-    return value
-
-
-def _fragment_text(file: LogFile, piece: Any, place: str) -> str:
+def _fragment_text(file: LogFile, piece: Mapping[str, Any]) -> str:
     """Return a piece of a text: itself, or the fragment that it names."""
-    if isinstance(piece, dict):
-        if isinstance(literal := piece.get("literal"), str):
-            return literal
-        if isinstance(number := piece.get("fragment"), int | str):
-            return file.fragment(number)
-    refuse(place, "a piece of a text is neither a literal nor a fragment")
+    literal = piece.get("literal")
+    return literal if isinstance(literal, str) else file.fragment(piece["fragment"])
 
 
-def _attachment(file: LogFile, about: Any, place: str) -> Row:
+def _attachment(file: LogFile, about: Mapping[str, Any], place: str) -> Row:
     """Return the row of an attachment, or its substitute."""
-    if not isinstance(about, dict):
-        refuse(place, "an attachment is not an object")
-    if any(not isinstance(about.get(name) or "", str) for name in _OF_ATTACHMENT):
-        refuse(place, "what names an attachment is not a text")
-    return file.attachment(about.get("id")) or Row(
-        {name: about.get(name) for name in _OF_ATTACHMENT}
-    )
+    named = Row({name: about.get(name) for name in _OF_ATTACHMENT})
+    return file.attachment(check_types(named, place)["id"]) or named
 
 
 # To 0.31

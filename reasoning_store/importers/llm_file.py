@@ -13,13 +13,17 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
+
+
+R = TypeVar("R", bound=dict[str, Any])
 
 
 class Row(dict[str, Any]):
@@ -29,46 +33,29 @@ class Row(dict[str, Any]):
         return None
 
 
-_LEAST: Final = 1 << 16
-"""How long a value may be in the smallest file."""
-
 _OLD: Final = frozenset({"conversations", "responses"})
 _NEW: Final = frozenset({"threads", "turns", "messages", "parts"})
 
 _NAMES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table'"
 _TIP: Final = "SELECT tip_message_hash AS tip FROM threads WHERE id = ?"
-_HEADS: Final[Sequence[Sequence[str]]] = (
-    (
-        "INSERT INTO temp.heads SELECT id, name, 1 FROM conversations",
-        "INSERT INTO temp.heads SELECT DISTINCT coalesce(conversation_id, id), NULL, 2 "
-        "FROM responses",
-    ),
-    ("INSERT INTO temp.heads SELECT id, name, 0 FROM threads",),
-)
-"""The statements that list the conversations of either layout; the name with the least number
-counts."""
-
-_OF: Final[Mapping[str, tuple[str, str]]] = {
-    "responses": (
-        "INSERT INTO temp.owned SELECT 'responses', coalesce(conversation_id, id), id "
-        "FROM responses",
-        "SELECT r.* FROM temp.owned AS o JOIN responses AS r ON r.id = o.id "
-        "WHERE o.name = 'responses' AND o.owner = ? ORDER BY r.id",
-    ),
-    "tool_calls": (
-        "INSERT INTO temp.owned SELECT 'tool_calls', response_id, id FROM tool_calls",
-        "SELECT c.* FROM temp.owned AS o JOIN tool_calls AS c ON c.id = o.id "
-        "WHERE o.name = 'tool_calls' AND o.owner = ? ORDER BY c.id",
-    ),
-    "tool_results": (
-        "INSERT INTO temp.owned SELECT 'tool_results', response_id, id FROM tool_results",
-        "SELECT t.* FROM temp.owned AS o JOIN tool_results AS t ON t.id = o.id "
-        "WHERE o.name = 'tool_results' AND o.owner = ? ORDER BY t.id",
-    ),
+_HEADS: Final[Mapping[str, str]] = {
+    "responses": "SELECT DISTINCT coalesce(conversation_id, id) AS id, NULL AS name FROM responses",
+    "conversations": "SELECT id, name FROM conversations",
+    "threads": "SELECT id, name FROM threads",
 }
-"""Rows that belong to one of another table. llm has no index for these, so one is made next to
-the file (``temp.owned``); without it each conversation would cost a scan of all."""
-
+"""The statements that list the conversations of either layout; the last name of one counts."""
+_OWNERS: Final[Mapping[str, str]] = {
+    "responses": "SELECT coalesce(conversation_id, id) AS owner, id FROM responses ORDER BY id",
+    "tool_calls": "SELECT response_id AS owner, id FROM tool_calls ORDER BY id",
+    "tool_results": "SELECT response_id AS owner, id FROM tool_results ORDER BY id",
+}
+"""The statements that list which rows belong to one of another table. llm has no index for these:
+they are read once, or each conversation would cost a scan of all."""
+_ROW: Final[Mapping[str, str]] = {
+    "responses": "SELECT * FROM responses WHERE id = ?",
+    "tool_calls": "SELECT * FROM tool_calls WHERE id = ?",
+    "tool_results": "SELECT * FROM tool_results WHERE id = ?",
+}
 _IN_ORDER: Final[Mapping[str, str]] = {
     "prompt_fragments": """
         SELECT f.id, f.content AS text
@@ -107,12 +94,11 @@ def refuse(place: str, what: str) -> NoReturn:
     raise InvalidCall(f"{place}: {what}", hint=_HINT)
 
 
-def _checked(row: Row, table: str) -> Row:
+def check_types(row: R, place: str) -> R:
     """Return a row of a table, with its types checked: SQLite takes any value in any column."""
     for name, value in row.items():
         wanted = str if name in _TEXTS else bytes if name == "content" else None
         if wanted and value not in (None, "") and not isinstance(value, wanted):
-            place = f"row {row.get('id', row.get('hash'))!r} of {table}"
             refuse(place, f"{name} is {type(value).__name__}, not {wanted.__name__}")
     return row
 
@@ -123,50 +109,41 @@ class LogFile:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._tables = frozenset(row["name"] for row in self._rows("sqlite_schema", _NAMES))
-        self._layouts = (self._tables >= _OLD, self._tables >= _NEW)
-        if not any(self._layouts):
+        self._has_threads = self._tables >= _NEW
+        if not (self._has_threads or self._tables >= _OLD):
             raise InvalidCall(
                 "an SQLite file, but not a logs database of llm", hint="llm logs path names it"
             )
+        self._ids: dict[str, dict[Any, list[Any]]] = {}
+        """The ids of the rows of a table by their owner, where they were read."""
 
     def _rows(self, table: str, sql: str, values: Sequence[Any] = ()) -> Iterator[Row]:
         """Return the rows of a query, each when it is asked for; ``table`` is whose they are."""
         try:
-            for row in self._connection.execute(sql, tuple(values)):
-                yield _checked(Row(row), table)
+            for row in map(Row, self._connection.execute(sql, tuple(values))):
+                yield check_types(row, f"row {row.get('id', row.get('hash'))!r} of {table}")
         except sqlite3.Error as error:
             raise InvalidCall(f"the database cannot be read: {error}", hint=_COPY) from None
 
     def _one(self, table: str, sql: str, values: Sequence[Any] = ()) -> Row | None:
         return next(self._rows(table, sql, values), None)
 
-    def _sort(self) -> None:
-        """Make what llm has no index for, in tables of this connection's own."""
-        statements = ["CREATE TEMP TABLE heads (id, name, rank)"]
-        statements += [
-            fill for has, fills in zip(self._layouts, _HEADS, strict=True) for fill in fills if has
-        ]
-        statements.append("CREATE TEMP TABLE owned (name, owner, id)")
-        statements += [fill for table, (fill, _) in _OF.items() if table in self._tables]
-        statements.append("CREATE INDEX temp.owned_by ON owned (name, owner)")
-        for statement in statements:
-            list(self._rows("temp", statement))
-
     def conversations(self) -> Iterator[Row]:
         """Return each conversation of either layout: its id and its name, the oldest first."""
-        self._sort()
-        # Of several rows of one id, the bare column is that of the least rank.
-        heads = "SELECT id, name, min(rank) FROM temp.heads GROUP BY id ORDER BY id"
-        for row in self._rows("conversations", heads):
-            if not isinstance(row["id"], str):
-                refuse(f"row {row['id']!r} of conversations", "the id is no text")
-            yield row
+        names: dict[str, str | None] = {}
+        for table, sql in _HEADS.items():
+            for row in self._rows("conversations", sql) if table in self._tables else ():
+                if not isinstance(row["id"], str):
+                    refuse(f"row {row['id']!r} of conversations", "the id is no text")
+                names[row["id"]] = row["name"]
+        for id, name in sorted(names.items(), key=lambda one: one[0]):
+            yield Row(id=id, name=name)
 
     # From 0.32
 
     def tip(self, thread: str) -> str | None:
         """Return the last message of a thread."""
-        if not self._layouts[1]:
+        if not self._has_threads:
             return None
         row = self._one("threads", _TIP, (thread,))
         return row["tip"] if row is not None else None
@@ -196,7 +173,7 @@ class LogFile:
     def is_turn(self, id: str) -> bool:
         """Whether a response has been taken over into the newer layout."""
         sql = "SELECT 1 AS there FROM turns WHERE id = ?"
-        return self._layouts[1] and self._one("turns", sql, (id,)) is not None
+        return self._has_threads and self._one("turns", sql, (id,)) is not None
 
     def fragment(self, number: Any) -> str:
         sql = "SELECT id, content AS text FROM fragments WHERE id = ?"
@@ -212,7 +189,14 @@ class LogFile:
 
     def owned(self, table: str, owner: Any) -> list[Row]:
         """Return the responses of a conversation, or what belongs to a response."""
-        return list(self._rows(table, _OF[table][1], (owner,))) if table in self._tables else []
+        if table not in self._tables:
+            return []
+        if table not in self._ids:
+            self._ids[table] = defaultdict(list)
+            for row in self._rows(table, _OWNERS[table]):
+                self._ids[table][row["owner"]].append(row["id"])
+        ids = self._ids[table].get(owner, ())
+        return [row for id in ids for row in self._rows(table, _ROW[table], (id,))]
 
     def in_order(self, table: str, owner: Any) -> list[Row]:
         """Return the fragments or attachments that a table names for a response or a result."""
@@ -232,10 +216,6 @@ def open_log_file(path: str | os.PathLike[str]) -> Iterator[LogFile]:
     except sqlite3.Error as error:
         raise InvalidCall(f"the database cannot be opened: {error}", hint=_COPY) from None
     try:
-        # No value that was written is longer than the file, but in another encoding of text; one
-        # that a column computes may be.
-        limit = min(max(_LEAST, 2 * _size(path)), connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH))
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limit)
         connection.row_factory = sqlite3.Row
         connection.text_factory = _text
         try:
@@ -247,11 +227,6 @@ def open_log_file(path: str | os.PathLike[str]) -> Iterator[LogFile]:
         yield LogFile(connection)
     finally:
         connection.close()
-
-
-def _size(path: str | os.PathLike[str]) -> int:
-    """Return the bytes of a file with its log."""
-    return sum(part.stat().st_size for part in (Path(path), Path(f"{path}-wal")) if part.exists())
 
 
 def _text(data: bytes) -> str:

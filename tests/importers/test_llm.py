@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -260,10 +259,14 @@ def test_a_broken_row_is_refused_by_its_place(tmp_path: Path) -> None:
         (llm_logs.thread, "attachments SET type = x'61'", "row 'a1' of attachments: type is bytes"),
         (llm_logs.thread, "turns SET resolved_model = x'61'", "row 't1' of turns: resolved_model"),
         (llm_logs.thread, "parts SET text = x'61'", "row 1 of parts: text is bytes, not str"),
-        (llm_logs.thread, "parts SET payload = '[5]'", "message 1 of 02new: a part is not an"),
-        (llm_logs.thread, """parts SET payload = '{"text_ref":5}'""", "message 1 of 02new: what a"),
+        (llm_logs.thread, "parts SET payload = '[5]'", "message 1 of 02new: a part has a field"),
+        (llm_logs.thread, """parts SET payload = '{"text_ref":5}'""", "message 1 of 02new: a part"),
         (llm_logs.thread, """parts SET payload = '{"text_ref":[{}]}'""", "message 1 of 02new: a "),
-        (llm_logs.thread, """parts SET payload = '{"attachment":5}'""", "message 1 of 02new: an "),
+        (
+            llm_logs.thread,
+            """parts SET payload = '{"attachment":5}'""",
+            "message 1 of 02new: a part",
+        ),
         (llm_logs.thread, """parts SET payload = '{"attachments":[{"url":5}]}'""", "message 1 of"),
     ],
 )
@@ -305,21 +308,6 @@ def test_a_file_that_lacks_a_column_is_read_without_it(
     file.close()
 
     assert sum(len(one.items) for one in formats.conversations(path, format="llm")) > 0
-
-
-def test_a_column_that_computes_more_than_the_file_holds_is_refused(tmp_path: Path) -> None:
-    """A small file asks for no more memory than a small file."""
-    path = llm_logs.responses(tmp_path / "logs.db")
-    with sqlite3.connect(path) as file:
-        file.execute("ALTER TABLE responses ADD COLUMN big AS (hex(zeroblob(500000000))) VIRTUAL")
-    file.close()
-
-    tracemalloc.start()
-    with pytest.raises(InvalidCall, match="the database cannot be read"):
-        list(formats.conversations(path, format="llm"))
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert most < 50_000_000
 
 
 def test_only_a_logs_database_is_read(tmp_path: Path) -> None:
