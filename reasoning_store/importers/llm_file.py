@@ -22,7 +22,6 @@ from typing import Any, Final, NoReturn, TypeVar
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
-
 R = TypeVar("R", bound=dict[str, Any])
 
 
