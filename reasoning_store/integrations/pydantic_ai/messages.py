@@ -89,7 +89,8 @@ def _request_blocks(part: Part) -> Sequence[rs.Block]:
 
 
 def _read_response(form: Part) -> rs.Message:
-    message = foreign_forms.read_reply(dumps.read_response(form))
+    # Parts that are no blocks are in the form alone: no provider has them.
+    message = foreign_forms.read_reply(replace(dumps.read_response(form), others=[]))
     if form.get("provider_url"):
         origin = replace(message.origin or rs.Origin(), base_url=form["provider_url"])
         return replace(message, origin=origin)
