@@ -1,9 +1,9 @@
 """JSON and JSON lines, read piece by piece: each value with the line that it begins on.
 
 Theory. A file of conversations is a value a line, or an array of values, or one object over
-many lines; which of them shows at its beginning. An array is cut into its elements by a scan
-for brackets and quotation marks, so that neither form is ever in memory whole. One object
-over many lines is one conversation, and is.
+many lines; which of them shows at its beginning. Lines and the elements of an array are read one
+after the other, so that neither form is ever in memory whole. One object over many lines is one
+conversation, and is.
 
 A text that is not JSON is refused by the number of its line, and the error never quotes it.
 
@@ -31,8 +31,8 @@ Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
 _BLOCK: Final = 1 << 16
 _HINT: Final = "mend the line and import again: what was written before it is not written twice"
 CUT_OFF: Final = "it is cut off: the program was writing it"
-_CLOSERS: Final = {"[": "]", "{": "}"}
-_MARKS: Final = re.compile(r'["\\\[\]{},]')
+_SPACE: Final = re.compile(r"\s*")
+_DECODER: Final = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,87 +206,78 @@ def _parse_value(line: int, text: str) -> Any:
         refuse(line + text.count("\n", 0, begun), f"{error.what} at character {at}")
 
 
-class _Scan:
-    """The state of a scan of arrays between two pieces of text."""
+class _Window:
+    """A text that is read piece by piece: the part that was not taken yet, and its line."""
 
-    def __init__(self) -> None:
-        self.closers: list[str] = []
-        """The brackets that close the open ones, the array's own first."""
-        self.quoted = False
-        self.escaped = -1
-        """The place in the piece of the character after a backslash."""
-        self._arrays = 0
-        self._parse_arrays = 0
-        self._line = self._begun = 1
-        self._held: list[str] = []
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self.line = 1
+        self._pieces = pieces
+        self._text = ""
+        self._at = 0
 
-    def hold(self, text: str) -> None:
-        self._held.append(text)
-        self._line += text.count("\n")
+    def peek(self) -> str:
+        """Return the next character that is no white space; none at the end."""
+        while True:
+            self._take(_SPACE.match(self._text, self._at).end())  # type: ignore[union-attr]
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._read():
+                return ""
 
-    def open(self) -> None:
-        """Begin an array; only white space is allowed outside of one."""
-        self.check_outside()
-        self.closers, self._parse_arrays = ["]"], 0
-        self._arrays += 1
+    def skip(self) -> None:
+        """Take one character."""
+        self._take(self._at + 1)
 
-    def take(self, *, last: bool) -> Iterator[Entry]:
-        """Yield the element that ends here; an empty array has none."""
-        text, line = "".join(self._held), self._begun
-        self._held, self._begun = [], self._line
-        if last and not self._parse_arrays and not text.strip():
-            return
-        self._parse_arrays += 1
-        line += text[: len(text) - len(text.lstrip())].count("\n")
-        yield Entry(line=line, value=_parse_value(line, text.strip()), array=self._arrays)
+    def take_value(self) -> tuple[int, Any]:
+        """Take a value of JSON, and return it with the line that it begins on."""
+        self.peek()
+        while True:
+            try:
+                _, end = _DECODER.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError):
+                end = len(self._text)
+            if end < len(self._text):
+                break
+            if not self._read():  # a value that ends with the text may go on in the next piece
+                end = len(self._text)
+                break
+        line, text = self.line, self._take(end)
+        return line, _parse_value(line, text)
 
-    def check_outside(self) -> None:
-        text = "".join(self._held)
-        if rest := text.lstrip():
-            line = self._begun + text[: len(text) - len(rest)].count("\n")
-            refuse(line, "not JSON: there is text outside of an array")
-        self._held, self._begun = [], self._line
+    def _take(self, end: int) -> str:
+        taken, self._at = self._text[self._at : end], end
+        self.line += taken.count("\n")
+        return taken
 
-    def check_end(self) -> None:
-        if self.closers:
-            refuse(self._line, "the file ends inside of an array")
-        self.check_outside()
+    def _read(self) -> bool:
+        """Read as much as is held, or a piece; return False at the end."""
+        held = self._text[self._at :]
+        size, self._text, self._at = len(held), held, 0
+        for piece in self._pieces:
+            self._text += piece
+            if len(self._text) >= 2 * size:
+                break
+        return len(self._text) > size
 
-    def refuse(self) -> NoReturn:
-        refuse(self._line, "not JSON: a bracket closes what is not open")
 
-
-def _parse_arrays(pieces: Iterable[str]) -> Iterator[Entry]:
+def _parse_arrays(pieces: Iterator[str]) -> Iterator[Entry]:
     """Yield the elements of the arrays that a text consists of."""
-    scan = _Scan()
-    for piece in pieces:
-        start = 0
-        for mark in _MARKS.finditer(piece):
-            at, what = mark.start(), mark[0]
-            if scan.quoted:
-                if what == "\\" and at != scan.escaped:
-                    scan.escaped = at + 1
-                elif what == '"':
-                    scan.quoted = at == scan.escaped
-            elif what in "[{":
-                if scan.closers:
-                    scan.closers.append(_CLOSERS[what])
-                elif what == "[":
-                    scan.hold(piece[start:at])
-                    scan.open()
-                    start = at + 1
-            elif len(scan.closers) == 1 and what in ",]":
-                scan.hold(piece[start:at])
-                if what == "]":
-                    scan.closers.pop()
-                yield from scan.take(last=what == "]")
-                start = at + 1
-            elif what in "]}":
-                if len(scan.closers) < 2 or scan.closers.pop() != what:
-                    scan.hold(piece[start:at])
-                    scan.refuse()
-            elif what == '"':
-                scan.quoted = bool(scan.closers)
-        scan.escaped -= len(piece)
-        scan.hold(piece[start:])
-    scan.check_end()
+    text = _Window(pieces)
+    array = 0
+    while mark := text.peek():
+        if mark != "[":
+            refuse(text.line, "not JSON: there is text outside of an array")
+        text.skip()
+        array += 1
+        is_empty = text.peek() == "]"
+        while not is_empty and mark != "]":
+            line, value = text.take_value()
+            yield Entry(line=line, value=value, array=array)
+            mark = text.peek()
+            if mark == "":
+                refuse(text.line, "the file ends inside of an array")
+            if mark not in ",]":
+                refuse(text.line, "not JSON: a comma or the end of the array is due")
+            text.skip()
+        if is_empty:
+            text.skip()
