@@ -47,7 +47,7 @@ class KeptReply:
     parts: list[Part] = field(default_factory=list)
     media: list[MediaBlock] = field(default_factory=list)
     others: list[Any] = field(default_factory=list)
-    """What is none of these, as it came."""
+    """Everything else, as it came."""
     provider: str | None = None
     model: str | None = None
     response_id: str | None = None
