@@ -246,12 +246,11 @@ def _check_compactions(
         problem("compaction", f"number {number} {what}", lineage.number)
 
 
-def messages_of(
-    connection: Connection, key: int, branch: int, first: int, last: int
-) -> list[Problem]:
-    """Check the messages of a branch's own from ``first`` to ``last``."""
+def messages_of(connection: Connection, key: int, part: Segment) -> list[Problem]:
+    """Check messages of a branch's own."""
+    branch, first = part.branch, part.first
     lineage = branches.get(connection, key, branch)
-    last = min(last, lineage.next_position - 1)
+    last = min(part.last, lineage.next_position - 1)
     try:
         before = _totals_at(connection, key, lineage, first - 1)
     except CorruptRow:
@@ -368,27 +367,24 @@ class Audit:
         messages = 0
         for lineage in lineages:
             messages += lineage.next_position - lineage.first
-            for first in range(lineage.first, lineage.next_position, _PAGE):
-                last = min(first + _PAGE, lineage.next_position) - 1
-                problems += self._verify_messages(key, lineage.number, first, last)
+            for part in lineage.own_messages.pages():
+                problems += self._verify_messages(key, part)
         if found is None:
             return messages, problems
         return messages, [
             replace(problem, owner=found.owner, session=found.id) for problem in problems
         ]
 
-    def _verify_messages(self, key: int, branch: int, first: int, last: int) -> list[Problem]:
+    def _verify_messages(self, key: int, part: Segment) -> list[Problem]:
         try:
-            return self._database.read(
-                lambda connection: messages_of(connection, key, branch, first, last)
-            )
+            return self._database.read(lambda connection: messages_of(connection, key, part))
         except CorruptRow as error:
             # One by one, to know which message cannot be read, or is in a damaged page of the file.
-            if first == last:
-                return [Problem("unreadable", str(error), key, branch, first)]
+            if part.first == part.last:
+                return [Problem("unreadable", str(error), key, part.branch, part.first)]
         problems: list[Problem] = []
-        for position in range(first, last + 1):
-            problems += self._verify_messages(key, branch, position, position)
+        for position in range(part.first, part.last + 1):
+            problems += self._verify_messages(key, Segment(part.branch, position, position))
         return problems
 
     def _tried(
@@ -398,6 +394,3 @@ class Audit:
             return self._database.read(work)
         except CorruptRow as error:
             return [Problem(code, str(error))]
-
-
-_PAGE = 200

@@ -40,7 +40,6 @@ OnlyMessages: TypeAlias = Literal["messages"] | None
 Count: TypeAlias = Callable[[Message, str], Counts]
 """A function of the caller: the counts of a message in an encoding. It is called outside of any
 transaction."""
-_PAGE = 200
 
 
 class Erasure:
@@ -213,8 +212,7 @@ class Erasure:
         for lineage in self._database.read(
             lambda connection: branches.all_of(connection, key), single=True
         ):
-            for first in range(lineage.first, lineage.next_position, _PAGE):
-                part = Segment(lineage.number, first, min(first + _PAGE, lineage.next_position) - 1)
+            for part in lineage.own_messages.pages():
 
                 def page(
                     connection: Connection, lineage: BranchRow = lineage, part: Segment = part

@@ -6,7 +6,7 @@ from 1 in their branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -137,6 +137,9 @@ class ProfileRow:
     updated_at: int
 
 
+_PAGE = 128
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """The positions ``first..last`` of a lineage lie on ``branch``."""
@@ -144,6 +147,11 @@ class Segment:
     branch: int
     first: int
     last: int
+
+    def pages(self) -> Iterator[Segment]:
+        """Yield the parts of it that are read at a time, in order."""
+        for first in range(self.first, self.last + 1, _PAGE):
+            yield Segment(self.branch, first, min(first + _PAGE - 1, self.last))
 
 
 class RunningTotals(NamedTuple):
@@ -297,6 +305,11 @@ class BranchRow:
             segment.branch == place.branch and segment.first <= place.position <= segment.last
             for segment in self.segments
         )
+
+    @property
+    def own_messages(self) -> Segment:
+        """The positions that are its own, none of them while it has no message."""
+        return Segment(self.number, self.first, self.totals.position)
 
 
 @dataclass(frozen=True, slots=True)

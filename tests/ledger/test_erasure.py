@@ -32,7 +32,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import Conflict, NotFound
 from reasoning_store.conversation.tool_pairs import erased_with, tool_blocks
 from reasoning_store.conversation.validation import tool
-from reasoning_store.ledger import erasure
+from reasoning_store.ledger import records
 from reasoning_store.ledger.database import (
     atomic_file,
     sqlite,
@@ -491,7 +491,7 @@ def test_a_session_made_again_while_its_reasoning_is_erased_is_another(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was to lose its reasoning is gone, and nothing is stated to be damaged."""
-    monkeypatch.setattr(erasure, "_PAGE", 1)
+    monkeypatch.setattr(records, "_PAGE", 1)
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [answered(), answered(), answered()])
 

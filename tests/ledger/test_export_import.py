@@ -47,7 +47,7 @@ from reasoning_store.ledger.records import (
     SessionRow,
 )
 from reasoning_store.ledger.rows.keys import session_key
-from reasoning_store.ledger.transfer import lines as line_kinds
+from reasoning_store.ledger.transfer import load
 from reasoning_store.ledger.view_records import NewCompaction, SummaryRow
 from tests.properties import each, examples
 
@@ -265,7 +265,7 @@ def test_an_import_goes_on_where_it_stopped(
     ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a malformed line at any place: the error names it, and again adds nothing twice."""
-    monkeypatch.setattr(line_kinds, "AT_ONCE", 2)
+    monkeypatch.setattr(load, "_AT_ONCE", 2)
     rich(ledger, 1)
     exported = every(ledger)
 
@@ -304,8 +304,8 @@ def test_a_session_is_in_no_list_before_it_is_whole(ledger: Ledger, other: Ledge
 KILLED = """
 import os, signal, sys
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.transfer import lines as kinds
-kinds.AT_ONCE = 3
+from reasoning_store.ledger.transfer import load
+load._AT_ONCE = 3
 def lines():
     for number, line in enumerate(open(sys.argv[2], encoding="utf-8", newline="\\n"), 1):
         if number == int(sys.argv[3]):
@@ -772,7 +772,7 @@ def test_wrong_lines_leave_nothing_of_a_session_that_they_began(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     """The right ones may say something else from the first message on."""
-    monkeypatch.setattr(line_kinds, "AT_ONCE", 1)
+    monkeypatch.setattr(load, "_AT_ONCE", 1)
     end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
 
     with pytest.raises(ReasoningStoreError):

@@ -29,7 +29,6 @@ Within: TypeAlias = Literal["answers", "thinking", "all"]
 Branches: TypeAlias = Literal["current", "all"]
 _KINDS = {"answers": (TITLE, ANSWER), "thinking": (THINKING,), "all": search_lookup.KINDS}
 _PARTS, _TITLES, _EVERY = 256, 256, 1 << 62
-_PAGE = 128
 _MOST_LOOKED_AT = 500
 """Texts that have the words, but perhaps not side by side, of one search."""
 _STEP, _STEP_CHARACTERS = 512, 1 << 20
@@ -129,16 +128,15 @@ class Search:
 
     def _read(self, part: UnindexedPart, key: int) -> Iterator[tuple[int, list[Entry]]]:
         """Yield the entries of a part page by page, each with where the page ends."""
-        for first in range(part.first, part.until, _PAGE):
-            until = min(first + _PAGE, part.until)
-            segment = Segment(part.branch, first, until - 1)
+        for segment in part.messages.pages():
             try:
                 rows = self._database.read(
                     partial(history.of_segments, key=part.key, segments=[segment], thinking=True)
                 )
             except NotFound:
                 return  # erased meanwhile
-            yield until, [entry for row in rows for entry in search_rows.entries_of(row, key)]
+            entries = [entry for row in rows for entry in search_rows.entries_of(row, key)]
+            yield segment.last + 1, entries
 
 
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -203,13 +201,9 @@ class _Reader:
         for key, created_at, _ in search_rows.renamed(self._connection, self._whose, _EVERY):
             places.append(place_at(created_at, key, 0, 0, TITLE))
         for part in search_rows.unindexed_parts(self._connection, self._whose, _EVERY):
-            for first in range(part.first, part.until, _PAGE):
-                last = min(first + _PAGE, part.until) - 1
+            for segment in part.messages.pages():
                 for row in history.of_segments(
-                    self._connection,
-                    part.key,
-                    [Segment(part.branch, first, last)],
-                    thinking=THINKING in kinds,
+                    self._connection, part.key, [segment], thinking=THINKING in kinds
                 ):
                     places += [
                         place_at(row.created_at, part.key, part.branch, row.position, kind)

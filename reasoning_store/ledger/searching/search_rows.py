@@ -28,7 +28,7 @@ from sqlalchemy import (
 from reasoning_store.conversation.blocks import Message, TextBlock, ThinkingBlock
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.ledger.database.statement import Statement, by_dialect, driver
-from reasoning_store.ledger.records import StoredRow
+from reasoning_store.ledger.records import Segment, StoredRow
 from reasoning_store.ledger.rows.owner_rows import OF_OWNER
 from reasoning_store.ledger.searching.search_lookup import (
     ANSWER,
@@ -162,6 +162,10 @@ class UnindexedPart:
     branch: int
     first: int
     until: int
+
+    @property
+    def messages(self) -> Segment:
+        return Segment(self.branch, self.first, self.until - 1)
 
 
 def unindexed_parts(

@@ -94,9 +94,8 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
             next_compaction=next_compactions[lineage.number],
             created_at=lineage.created_at,
         )
-        for first in range(lineage.first, lineage.next_position, lines.AT_ONCE):
-            last = min(first + lines.AT_ONCE, lineage.next_position) - 1
-            yield from _messages(connection, key, Segment(lineage.number, first, last))
+        for part in lineage.own_messages.pages():
+            yield from _messages(connection, key, part)
     for lineage in lineages:
         yield from map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
         draft = draft_rows.get(connection, key, lineage.number, now=found.updated_at)

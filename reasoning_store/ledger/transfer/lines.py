@@ -194,8 +194,6 @@ _KINDS: tuple[type[Line], ...] = (
     EndLine,
 )
 _BY_NAME = {kind.kind: kind for kind in _KINDS}
-AT_ONCE = 64
-"""How many messages are read or written at a time: they may hold images."""
 LONGEST = 1 << 29
 """Characters. A text of a gigabyte is more than either engine holds."""
 _DEFAULTS: Mapping[type, dict[str, Any]] = {

@@ -28,7 +28,6 @@ from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
-from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.import_ import (
     IncomingBranch,
     IncomingCompaction,
@@ -40,6 +39,8 @@ from reasoning_store.ledger.transfer.import_ import (
 from reasoning_store.ledger.transfer.lines import CompactionLine, SessionLine
 from reasoning_store.ledger.view_records import CompactionRow
 
+_AT_ONCE = 64
+"""How many messages are appended at a time."""
 _s, _m, _h = sessions_table.c, messages.c, branches_table.c
 _p, _c = settings_profiles.c, compactions_table.c
 _BRANCH = (_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
@@ -195,8 +196,8 @@ def _load_messages(connection: Connection, key: int, branch: IncomingBranch) -> 
             _compare(message, number, *stored[message.position])
         else:
             new.append(message)
-    for first in range(0, len(new), lines.AT_ONCE):
-        _append(connection, key, number, new[first : first + lines.AT_ONCE])
+    for first in range(0, len(new), _AT_ONCE):
+        _append(connection, key, number, new[first : first + _AT_ONCE])
     return len(new)
 
 
