@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     Connection,
     bindparam,
-    literal_column,
     select,
     tuple_,
 )
@@ -44,8 +42,8 @@ _ORIGINS = Statement(
 )
 _PLACE = (_m.created_at, _m.session_key, _m.branch, _m.position)
 _NAMES = ("time", "key", "branch", "position")
-_THINKING = (
-    select(*_PLACE, _m.shape)
+_THINKING = Statement(
+    select(*_PLACE, _m.origin, _m.shape)
     .select_from(sessions_table.join(messages, _m.session_key == _s.session_key))
     .where(*OF_OWNER, _m.shape.is_not(None))
     .where(_m.created_at >= bindparam("since"), _m.created_at < bindparam("until"))
@@ -56,16 +54,6 @@ _THINKING = (
     .order_by(*[column.desc() for column in _PLACE])
     .limit(bindparam("size"))
 )
-
-
-_EVERY = Statement(_THINKING)
-
-
-@lru_cache(maxsize=64)
-def _made_by(numbers: tuple[int, ...]) -> Statement:
-    return Statement(
-        _THINKING.where(_m.origin.in_([literal_column(str(number)) for number in numbers]))
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +93,13 @@ class Thoughts:
         }
 
         def read(connection: Connection) -> Page[ThoughtRow]:
-            statement = _EVERY
+            numbers = None
             if provider is not None or model is not None:
                 known = _ORIGINS.rows(connection, params)
-                numbers = sorted({n for n, text in known if _is_by(parsed(text), provider, model)})
+                numbers = {n for n, text in known if _is_by(parsed(text), provider, model)}
                 if not numbers:
                     return Page([], None)
-                statement = _made_by(tuple(numbers))
-            places = _latest(connection, statement, params, limit + 1)
+            places = _latest(connection, params, numbers, limit + 1)
             items = [_thought(connection, *place[1:]) for place in places[:limit]]
             more = len(places) > limit
             return Page(items, write_cursor(places[limit - 1]) if more else None)
@@ -121,21 +108,26 @@ class Thoughts:
 
 
 def _latest(
-    connection: Connection, statement: Statement, params: dict[str, Any], wanted: int
+    connection: Connection, params: dict[str, Any], makers: set[int] | None, wanted: int
 ) -> list[tuple[int, ...]]:
-    """Return the places of so many messages whose thinking has a text, the latest first."""
+    """Return the places of so many messages whose thinking has a text, the latest first.
+
+    ``makers`` are the numbers of the origins that it may have; None is any.
+    """
     out: list[tuple[int, ...]] = []
     size = min(max(wanted, _AT_ONCE), HIGHEST)
     while True:
-        found = statement.rows(connection, {**params, "size": size})
+        found = _THINKING.rows(connection, {**params, "size": size})
         out += [
             tuple(place)
-            for *place, shape in found
-            if any(header.readable for header in headers_of(shape))
+            for *place, origin, shape in found
+            if (makers is None or origin in makers)
+            and any(header.readable for header in headers_of(shape))
         ]
         if len(out) >= wanted or len(found) < size:
             return out[:wanted]
         params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
+        size = min(2 * size, HIGHEST)
 
 
 def _is_by(origin: dict[str, Any], provider: str | None, model: str | None) -> bool:
