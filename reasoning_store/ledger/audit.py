@@ -240,9 +240,7 @@ def _check_compactions(
     following = branches.read_branch(connection, key, lineage.number).next_compaction
     if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
-    for number, what in compaction_rows.placement_problems(
-        map(compaction_rows.placed, every), lineage.next_position
-    ):
+    for number, what in compaction_rows.placement_problems(every, lineage.next_position):
         problem("compaction", f"number {number} {what}", lineage.number)
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS
+from reasoning_store.conversation.blocks import MOST_TOKENS, Counts
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, sessions
@@ -31,9 +31,11 @@ from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.view_records import (
     ActiveCompactions,
+    ClearingRow,
     CompactionRow,
     NewCompaction,
     RangeSnapshot,
+    SummaryRow,
 )
 
 _b, _c = branches_table.c, compactions.c
@@ -47,7 +49,6 @@ _TAKE = Statement(
     .returning(_b.next_compaction - 1)
 )
 _LOCK = Statement(select(_b.branch).where(*_BRANCH).with_for_update())
-_INSERT = Statement(insert(compactions))
 _NOT_SUPERSEDED = Statement(
     select(_c.number, _c.first, _c.last, _c.kind)
     .where(*THESE, _c.undone_at.is_(None), _c.superseded_by.is_(None))
@@ -63,24 +64,22 @@ _ALONG = Statement(update(compactions).where(*_THIS).values(along=bindparam("alo
 _UNDO = Statement(update(compactions).where(*_THIS).values(undone_at=bindparam("now")))
 
 
-def summary_columns(summary: NewMessage | None) -> dict[str, Any]:
-    """Return the columns of a summary, which is one user message and thinks nothing.
-
-    None is a clearing, which has none.
-    """
-    if summary is None:
-        return {"kind": "clearing", "summary": None, "tokens": 0, "exactness": 0}
+def check_summary(summary: NewMessage) -> NewMessage:
+    """Return a summary, which is one user message and thinks nothing."""
     message, counts = summary.message, summary.counts
     if not message.starts_turn or message.thinking or message.status != "complete":
         raise InvalidCall("a summary is one whole user message, without reasoning")
     if not 0 <= counts.visible <= MOST_TOKENS or counts.thinking:
         raise InvalidCall("counts: a number of tokens is out of range")
-    return {
-        "kind": "summary",
-        "summary": codec.dumps(codec.message_to_json(message)),
-        "tokens": counts.visible,
-        "exactness": EXACTNESS.index(counts.exactness),
-    }
+    return summary
+
+
+def row_of(summary: NewMessage | None, **about: Any) -> CompactionRow:
+    """Return the row of a summary with these fields; of a clearing, which has none."""
+    if summary is None:
+        return ClearingRow(**about)
+    counts = Counts(visible=summary.counts.visible, exactness=summary.counts.exactness)
+    return SummaryRow(**about, message=summary.message, counts=counts)
 
 
 def basis(
@@ -150,43 +149,33 @@ def _not_superseded(
 
 
 def compact(
-    connection: Connection,
-    key: int,
-    branch: int,
-    wanted: NewCompaction,
-    summary: dict[str, Any],
-    *,
-    now: int,
+    connection: Connection, key: int, branch: int, wanted: NewCompaction, *, now: int
 ) -> CompactionRow:
-    """Write a compaction of the branch; ``summary`` is its columns."""
+    """Write a compaction of the branch."""
     taken = _TAKE.row(connection, {"key": key, "of": branch})
     if taken is None:
         raise branches.no_branch(branch)
     number: int = taken[0]
     basis_now = _basis_of(connection, key, branch, wanted)
-    _INSERT.run(
-        connection,
-        {
-            "session_key": key,
-            "branch": branch,
-            "number": number,
-            "first": basis_now.first,
-            "last": basis_now.last,
-            **summary,
-            "effective": wanted.effective,
-            "supersedes": codec.dumps(list(basis_now.supersedes)),
-            "superseded_by": None,
-            "copied_from": None,
-            "created_at": sessions.time_after_all(connection, key, now),
-            "undone_at": None,
-            "along": None,
-        },
+    made = row_of(
+        wanted.summary,
+        number=number,
+        branch=branch,
+        first=basis_now.first,
+        last=basis_now.last,
+        effective=wanted.effective,
+        supersedes=basis_now.supersedes,
+        superseded_by=None,
+        copied_from=None,
+        created_at=sessions.time_after_all(connection, key, now),
+        undone_at=None,
     )
+    compaction_rows.add(connection, key, [made])
     _SUPERSEDE.many(
         connection,
-        [{"key": key, "of": branch, "this": one, "by": number} for one in basis_now.supersedes],
+        [{"key": key, "of": branch, "this": one, "by": number} for one in made.supersedes],
     )
-    return get(connection, key, branch, number)
+    return made
 
 
 def together(
@@ -326,14 +315,13 @@ class Compactions:
         from, that is a Conflict, and nothing is written.
         """
         branches.check_branch(branch)
-        made = [(one, summary_columns(one.summary)) for one in wanted]
+        for one in wanted:
+            if one.summary is not None:
+                check_summary(one.summary)
         now = self._clock.now()
 
         def work(connection: Connection) -> list[CompactionRow]:
-            rows = [
-                compact(connection, session_key, branch, one, columns, now=now)
-                for one, columns in made
-            ]
+            rows = [compact(connection, session_key, branch, one, now=now) for one in wanted]
             return together(connection, session_key, rows, settings or {})
 
         return self._database.write(work)

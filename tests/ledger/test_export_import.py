@@ -977,8 +977,7 @@ def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger
     wanted = NewCompaction(first=3, last=6, summary=said("here"))
 
     def work(connection: Any) -> None:
-        columns = compactions.summary_columns(wanted.summary)
-        compactions.compact(connection, session.key, 1, wanted, columns, now=5)
+        compactions.compact(connection, session.key, 1, wanted, now=5)
         made.set()
         go_on.wait(120)
 

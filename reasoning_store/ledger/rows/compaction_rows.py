@@ -8,12 +8,12 @@ two share a message; of the clearings the one that reaches farthest is in force.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
-from sqlalchemy import ColumnElement, Connection, bindparam, literal_column, or_, select
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, literal_column, or_, select
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import Counts
+from reasoning_store.conversation.blocks import EXACTNESS, Counts
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger.database.statement import Statement
@@ -56,6 +56,7 @@ COLUMNS = (
 )
 
 _GET = Statement(select(*COLUMNS).where(*_THIS))
+_INSERT = Statement(insert(compactions))
 OF_BRANCH = Statement(select(*COLUMNS).where(*THESE).order_by(_c.number))
 _AT_ONCE = 8
 
@@ -102,11 +103,9 @@ def _row(row: Sequence[Any]) -> CompactionRow:
         }
         if KINDS[kind] == "clearing":
             return ClearingRow(**about)
-        return SummaryRow(
-            **about,
-            message=codec.message_from_json(parsed(summary)),
-            counts=Counts(visible=tokens, exactness=EXACTNESS_OF[exactness]),
-        )
+        counts = Counts(visible=tokens, exactness=EXACTNESS_OF[exactness])
+        message = codec.message_from_json(parsed(summary))
+        return SummaryRow(**about, message=message, counts=counts)
     except UNREADABLE:
         raise CorruptRow(f"compaction {number} cannot be read back") from None
 
@@ -188,43 +187,45 @@ def all_of(connection: Connection, key: int, branch: int) -> list[CompactionRow]
     return [_row(row) for row in OF_BRANCH.rows(connection, {"key": key, "of": branch})]
 
 
-class CompactionRange(NamedTuple):
-    """The range of a compaction."""
-
-    number: int
-    first: int
-    last: int
-    clears: bool
-    supersedes: tuple[int, ...]
-    superseded_by: int | None
-    undone: bool
+def add(connection: Connection, key: int, rows: Iterable[CompactionRow]) -> None:
+    """Write compactions."""
+    _INSERT.many(connection, [_columns(key, row) for row in rows])
 
 
-def placed(row: CompactionRow) -> CompactionRange:
-    """Return the columns of a compaction that name its place."""
-    return CompactionRange(
-        row.number,
-        row.first,
-        row.last,
-        row.kind == "clearing",
-        row.supersedes,
-        row.superseded_by,
-        row.undone_at is not None,
-    )
+def _columns(key: int, row: CompactionRow) -> dict[str, Any]:
+    summary = row if row.kind == "summary" else None
+    return {
+        "session_key": key,
+        "branch": row.branch,
+        "number": row.number,
+        "kind": row.kind,
+        "first": row.first,
+        "last": row.last,
+        "summary": summary and codec.dumps(codec.message_to_json(summary.message)),
+        "tokens": summary.counts.visible if summary else 0,
+        "exactness": EXACTNESS.index(summary.counts.exactness) if summary else 0,
+        "effective": row.effective,
+        "supersedes": codec.dumps(row.supersedes),
+        "superseded_by": row.superseded_by,
+        "copied_from": row.copied_from,
+        "created_at": row.created_at,
+        "undone_at": row.undone_at,
+        "along": codec.dumps(row.along) if row.along else None,
+    }
 
 
-def superseders(every: Iterable[CompactionRange]) -> dict[int, int]:
+def superseders(every: Iterable[CompactionRow]) -> dict[int, int]:
     """Return by number which compaction supersedes which."""
     by: dict[int, int] = {}
     # A wider one was made later: the one around an undone one is known by then.
     for one in sorted(every, key=lambda one: one.number, reverse=True):
-        around = by.get(one.number) if one.undone else one.number
+        around = one.number if one.undone_at is None else by.get(one.number)
         if around is not None:
             by |= {inside: by.get(inside, around) for inside in one.supersedes}
     return by
 
 
-def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[tuple[int, str]]:
+def placement_problems(every: Iterable[CompactionRow], end: int) -> Iterator[tuple[int, str]]:
     """Yield the compactions of a branch that are wrong, and why; ``end`` is after it.
 
     First those that would be wrong on any branch, since others may seem wrong next to them.
@@ -233,7 +234,7 @@ def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[t
     for one in ranges:
         if not 1 <= one.first <= one.last < end:
             yield one.number, "has no such range"
-        if one.clears and one.first != 1:
+        if one.kind == "clearing" and one.first != 1:
             yield one.number, "does not begin at 1"
     there = {one.number: one for one in ranges}
     by = superseders(ranges)
@@ -243,16 +244,16 @@ def placement_problems(every: Iterable[CompactionRange], end: int) -> Iterator[t
             yield one.number, "supersedes what is not inside of it"
         if one.superseded_by != by.get(one.number):
             yield one.number, "is not superseded by the one that it names"
-        if not (one.clears or one.undone or one.superseded_by is not None):
+        if one.kind == "summary" and one.undone_at is None and one.superseded_by is None:
             if one.first <= last:
                 yield one.number, "reaches into another"
             last = one.last
 
 
-def _holds(wider: CompactionRange, inside: CompactionRange | None) -> bool:
+def _holds(wider: CompactionRow, inside: CompactionRow | None) -> bool:
     return (
         inside is not None
         and inside.number < wider.number
-        and inside.clears == wider.clears
+        and inside.kind == wider.kind
         and wider.first <= inside.first <= inside.last <= wider.last
     )

@@ -32,6 +32,7 @@ from reasoning_store.ledger.transfer.lines import (
     SessionLine,
     counts_of,
 )
+from reasoning_store.ledger.view_records import CompactionRow
 
 Mask: TypeAlias = Callable[[Message], Message]
 MaskParts: TypeAlias = Callable[[list[str]], list[str]]
@@ -69,12 +70,11 @@ class IncomingMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingCompaction:
-    """A compaction of an import, and the columns of its summary."""
+    """A compaction of an import."""
 
     number: int
     """Of its line."""
-    line: CompactionLine
-    summary: Mapping[str, Any]
+    row: CompactionRow
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +121,8 @@ class IncomingSession:
     encoding: str
     """The one that it is counted in: that of the session that is there, if one is."""
     version: int
+    now: int
+    """The time of what has none."""
     rules: MessageRules
     branches: dict[int, IncomingBranch] = field(default_factory=dict)
     recounted: int = 0
@@ -178,12 +180,25 @@ class IncomingSession:
             raise InvalidCall("message: is missing")
         else:
             summary = NewMessage(*self._counted(line.message, line.counts))
+            compactions.check_summary(summary)
         branch = self._branch_of(line.branch)
         if line.number in branch.compactions:
             raise InvalidCall("number: is that of another one on this branch")
-        branch.compactions[line.number] = IncomingCompaction(
-            number=number, line=line, summary=compactions.summary_columns(summary)
+        row = compactions.row_of(
+            summary,
+            number=line.number,
+            branch=line.branch,
+            first=line.first,
+            last=line.last,
+            effective=line.effective,
+            supersedes=tuple(line.supersedes),
+            superseded_by=line.superseded_by,
+            copied_from=line.copied_from,
+            created_at=self.now if line.created_at is None else line.created_at,
+            undone_at=line.undone_at,
+            along=line.along or {},
         )
+        branch.compactions[line.number] = IncomingCompaction(number=number, row=row)
 
     def add_draft(self, line: DraftLine, number: int) -> None:
         branch = self._branch_of(line.branch)

@@ -6,7 +6,8 @@ Conflict, and nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
@@ -22,7 +23,6 @@ from reasoning_store.ledger.rows import (
     erasure_rows,
     message_rows,
 )
-from reasoning_store.ledger.rows.compaction_rows import CompactionRange
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
@@ -30,13 +30,12 @@ from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.transfer.import_ import (
     IncomingBranch,
-    IncomingCompaction,
     IncomingMessage,
     IncomingSession,
     LineError,
     at_line,
 )
-from reasoning_store.ledger.transfer.lines import CompactionLine, SessionLine
+from reasoning_store.ledger.transfer.lines import SessionLine
 from reasoning_store.ledger.view_records import CompactionRow
 
 _AT_ONCE = 64
@@ -82,7 +81,6 @@ _PROFILE = Statement(
     select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
 )
 _COMPACTIONS = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
-_INSERT_COMPACTION = Statement(insert(compactions_table))
 _CHANGE_COMPACTION = Statement(
     update(compactions_table)
     .where(*_COMPACTIONS, _c.number == bindparam("this"))
@@ -110,7 +108,7 @@ def encoding_of(connection: Connection, key: int) -> str | None:
     return None if found is None else found[0]
 
 
-def load(connection: Connection, owner: str, incoming: IncomingSession, *, now: int) -> Loaded:
+def load(connection: Connection, owner: str, incoming: IncomingSession) -> Loaded:
     """Write a session, or those of its lines that are not there yet."""
     key = incoming.key
     encoding = encoding_of(connection, key)
@@ -124,10 +122,10 @@ def load(connection: Connection, owner: str, incoming: IncomingSession, *, now: 
     new = 0
     for branch in incoming.branches.values():
         with at_line(branch.number):
-            _load_branch(connection, key, branch, now=now)
+            _load_branch(connection, key, branch, now=incoming.now)
         new += _load_messages(connection, key, branch)
     for branch in incoming.branches.values():
-        _load_compactions(connection, key, branch, now=now)
+        _load_compactions(connection, key, branch)
         if branch.draft is not None:
             with at_line(branch.draft_number):
                 _load_draft(connection, branch.draft)
@@ -259,9 +257,7 @@ def _load_draft(connection: Connection, row: DraftRow) -> None:
     )
 
 
-def _load_compactions(
-    connection: Connection, key: int, branch: IncomingBranch, *, now: int
-) -> None:
+def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) -> None:
     """Write the compactions of a branch that are not there.
 
     They are checked together, since each names others. One that is there stays, but for its
@@ -272,118 +268,67 @@ def _load_compactions(
         return
     lineage = branches.get(connection, key, branch.line.number)
     end = lineage.next_position
-    for number, detail in compaction_rows.placement_problems(
-        [_range(one.line) for one in given.values()], end
-    ):
+    rows = [one.row for one in given.values()]
+    for number, detail in compaction_rows.placement_problems(rows, end):
         raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
-    stored = {one.number: one for one in compaction_rows.all_of(connection, key, lineage.number)}
-    every = {number: compaction_rows.placed(row) for number, row in stored.items()}
-    undone_at = {number: row.undone_at for number, row in stored.items()}
-    new = []
-    for number, one in given.items():
-        if number not in stored:
-            _check_turns(connection, key, lineage, one)
-            every[number] = _range(one.line)
-            new.append(one)
-        elif not _is_stored(one, stored[number]):
-            raise LineError(one.number, Conflict("another compaction of this number is there"))
-        if undone_at.get(number) is None:
-            undone_at[number] = one.line.undone_at
-    held = [one._replace(undone=undone_at[one.number] is not None) for one in every.values()]
-    by = compaction_rows.superseders(held)
-    held = [one._replace(superseded_by=by.get(one.number)) for one in held]
-    wrong = {number for number, _ in compaction_rows.placement_problems(held, end)}
+    stored = {row.number: row for row in compaction_rows.all_of(connection, key, lineage.number)}
+    every = dict(stored)
+    for row in rows:
+        line = given[row.number].number
+        there = stored.get(row.number)
+        if there is None:
+            with at_line(line):
+                _check_turns(connection, key, lineage, row)
+            every[row.number] = row
+        elif not _is_same(row, there):
+            raise LineError(line, Conflict("another compaction of this number is there"))
+        elif there.undone_at is None:
+            every[row.number] = replace(there, undone_at=row.undone_at)
+    by = compaction_rows.superseders(every.values())
+    every = {number: replace(row, superseded_by=by.get(number)) for number, row in every.items()}
+    wrong = {number for number, _ in compaction_rows.placement_problems(every.values(), end)}
     if wrong:
-        numbers = [one.line.number for one in new] + list(given)
-        number = next((one for one in numbers if one in wrong), numbers[0])
+        new_first = sorted(given, key=lambda number: number in stored)
+        number = next((one for one in new_first if one in wrong), new_first[0])
         raise LineError(given[number].number, Conflict("other compactions are there"))
     this = {"key": key, "of": lineage.number}
-    _insert_compactions(connection, this, new, by, undone_at, now)
+    new = [row for number, row in every.items() if number not in stored]
+    if new:
+        _NEXT_COMPACTION.run(connection, {**this, "number": max(row.number for row in new) + 1})
+    compaction_rows.add(connection, key, new)
     _CHANGE_COMPACTION.many(
         connection,
         [
-            {**this, "this": number, "by": by.get(number), "undone": undone_at[number]}
-            for number, row in sorted(stored.items())
-            if (by.get(number), undone_at[number]) != (row.superseded_by, row.undone_at)
+            {**this, "this": number, "by": row.superseded_by, "undone": row.undone_at}
+            for number, row in sorted(every.items())
+            if number in stored and row != stored[number]
         ],
     )
 
 
-def _is_stored(one: IncomingCompaction, row: CompactionRow) -> bool:
-    """Whether a stored compaction of the same number has the range and the summary of a line."""
-    summary = codec.dumps(codec.message_to_json(row.message)) if row.kind == "summary" else None
-    of_line = (one.line.first, one.line.last, one.summary["summary"])
-    return (row.first, row.last, summary) == of_line
+def _is_same(one: CompactionRow, other: CompactionRow) -> bool:
+    """Whether two of one number have the same range and the same summary."""
+    texts = [row.message if row.kind == "summary" else None for row in (one, other)]
+    return (one.first, one.last, texts[0]) == (other.first, other.last, texts[1])
 
 
-def _insert_compactions(
-    connection: Connection,
-    this: Mapping[str, int],
-    new: Collection[IncomingCompaction],
-    by: Mapping[int, int],
-    undone_at: Mapping[int, int | None],
-    now: int,
-) -> None:
-    if new:
-        number = max(one.line.number for one in new) + 1
-        _NEXT_COMPACTION.run(connection, {**this, "number": number})
-    _INSERT_COMPACTION.many(
-        connection,
-        [
-            {
-                "session_key": this["key"],
-                "branch": this["of"],
-                "number": line.number,
-                "first": line.first,
-                "last": line.last,
-                **one.summary,
-                "effective": line.effective,
-                "supersedes": codec.dumps(line.supersedes),
-                "superseded_by": by.get(line.number),
-                "copied_from": line.copied_from,
-                "created_at": now if line.created_at is None else line.created_at,
-                "undone_at": undone_at[line.number],
-                "along": None if line.along is None else codec.dumps(line.along),
-            }
-            for one in new
-            for line in (one.line,)
-        ],
-    )
-
-
-def _range(line: CompactionLine) -> CompactionRange:
-    return CompactionRange(
-        number=line.number,
-        first=line.first,
-        last=line.last,
-        clears=line.clears,
-        supersedes=tuple(line.supersedes),
-        superseded_by=line.superseded_by,
-        undone=line.undone_at is not None,
-    )
-
-
-def _check_turns(
-    connection: Connection, key: int, lineage: BranchRow, one: IncomingCompaction
-) -> None:
+def _check_turns(connection: Connection, key: int, lineage: BranchRow, row: CompactionRow) -> None:
     """Refuse a summary of a part of a turn.
 
     The message that began the turn after it may be erased by now. A summary that a fork took
     along may end within a turn of the fork's, or where the fork has no message yet.
     """
-    line = one.line
-    if line.clears:
+    if row.kind == "clearing":
         return
-    after = line.last + 1
-    taken_along = line.copied_from is not None and after <= lineage.first
-    ends = [line.first] if taken_along else [line.first, after]
+    after = row.last + 1
+    taken_along = row.copied_from is not None and after <= lineage.first
+    ends = [row.first] if taken_along else [row.first, after]
     if ends[-1] < lineage.next_position:
         carried = branches.totals_at(connection, key, lineage, ends)
         begins = [carried[at].totals.turn_start == at for at in ends]
         if begins[0] and (begins[-1] or _is_erased(connection, key, lineage, after)):
             return
-    error = InvalidCall("first, last: are not the ends of whole turns")
-    raise LineError(one.number, error)
+    raise InvalidCall("first, last: are not the ends of whole turns")
 
 
 def _is_erased(connection: Connection, key: int, lineage: BranchRow, position: int) -> bool:

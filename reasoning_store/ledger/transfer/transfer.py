@@ -187,17 +187,15 @@ class Transfer:
             row=row,
             encoding=line.encoding if found is None else found,
             version=version,
+            now=self._clock.now(),
             rules=rules,
         )
 
     def load(self, owner: str, incoming: IncomingSession) -> Loaded:
         """Write a session whose lines have all come."""
-        now = self._clock.now()
 
         def write() -> Loaded:
-            return self._database.write(
-                lambda connection: load.load(connection, owner, incoming, now=now)
-            )
+            return self._database.write(lambda connection: load.load(connection, owner, incoming))
 
         try:
             return write()
