@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,6 @@ from sqlalchemy import (
     union_all,
 )
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import sessions
@@ -36,13 +36,12 @@ from reasoning_store.ledger.records import (
     Segment,
     SessionRow,
 )
-from reasoning_store.ledger.rows import decode, encode
+from reasoning_store.ledger.rows import compaction_rows, decode, encode
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.tables import (
     TOTALS,
     branches,
-    compactions,
     drafts,
     messages,
 )
@@ -105,17 +104,6 @@ _TOTALS_AT = Statement(
         )
     )
 )
-
-_COMPACTION = tuple(column.name for column in compactions.c)
-_LAST = _COMPACTION.index("last")
-_NUMBER = _COMPACTION.index("number")
-_UNDONE_AT = _COMPACTION.index("undone_at")
-_COMPACTIONS = Statement(
-    select(compactions)
-    .where(compactions.c.session_key == bindparam("key"), compactions.c.branch == bindparam("of"))
-    .order_by(compactions.c.number)
-)
-_INSERT_COMPACTION = Statement(insert(compactions))
 
 
 class BranchRead(NamedTuple):
@@ -317,24 +305,23 @@ def _copy_compactions(connection: Connection, key: int, branch: int, fork: int, 
     """
     rows = [
         row
-        for row in _COMPACTIONS.rows(connection, {"key": key, "of": branch})
-        if row[_LAST] < at and row[_UNDONE_AT] is None
+        for row in compaction_rows.all_of(connection, key, branch)
+        if row.last < at and row.undone_at is None
     ]
-    present = {row[_NUMBER] for row in rows}
-    inside: dict[int, list[int]] = {number: [] for number in present}
-    copies = []
-    for row in rows:
-        made = dict(zip(_COMPACTION, row, strict=True))
-        made.update(session_key=key, branch=fork, copied_from=branch)
-        if made["superseded_by"] in present:
-            inside[made["superseded_by"]].append(made["number"])
-        else:
-            made["superseded_by"] = None
-        copies.append(made)
-    for made in copies:
-        # Of what it superseded some may have been undone, and is not here.
-        made["supersedes"] = codec.dumps(inside[made["number"]])
-    _INSERT_COMPACTION.many(connection, copies)
+    numbers = {row.number for row in rows}
+    # Some of those that it superseded, or that supersede it, may not be among the copies.
+    by = {row.number: row.superseded_by for row in rows if row.superseded_by in numbers}
+    copies = [
+        replace(
+            row,
+            branch=fork,
+            copied_from=branch,
+            superseded_by=by.get(row.number),
+            supersedes=tuple([number for number in by if by[number] == row.number]),
+        )
+        for row in rows
+    ]
+    compaction_rows.add(connection, key, copies)
 
 
 class Branches:
