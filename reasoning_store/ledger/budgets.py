@@ -46,17 +46,6 @@ def _get(connection: Connection, key: int) -> tuple[BudgetRow, str | None]:
     return BudgetRow(ReasoningUsed(*sums), marks), crossed
 
 
-def remember(connection: Connection, key: int, mark: str) -> bool:
-    """Store that a mark was returned; False where it was returned before."""
-    while True:
-        found, before = _get(connection, key)
-        if mark in found.crossed:
-            return False
-        after = codec.dumps([*found.crossed, mark])
-        if _CROSS.row(connection, {"key": key, "before": before, "after": after}) is not None:
-            return True
-
-
 class Budgets:
     """The reasoning that sessions have used."""
 
@@ -69,4 +58,15 @@ class Budgets:
 
     def remember(self, session_key: int, name: str) -> bool:
         """Store that a mark was reported; True for the first caller, of all processes."""
-        return self._database.write(lambda connection: remember(connection, session_key, name))
+
+        def work(connection: Connection) -> bool:
+            while True:
+                found, before = _get(connection, session_key)
+                if name in found.crossed:
+                    return False
+                after = codec.dumps([*found.crossed, name])
+                crossed = {"key": session_key, "before": before, "after": after}
+                if _CROSS.row(connection, crossed) is not None:
+                    return True
+
+        return self._database.write(work)

@@ -97,28 +97,6 @@ def _match(
     return EchoMatch(key, branch.number, positions, branch.totals.position)
 
 
-def find(
-    connection: Connection, owner: str, sent: Sequence[int | None], anchors: Sequence[int]
-) -> EchoMatch | None:
-    """Return the branch, in all of an owner's sessions, that holds most of the messages.
-
-    ``anchors`` are the indexes of the messages to look up, the most telling first; the first
-    that is stored decides which sessions are compared.
-    """
-    for index in anchors:
-        places = _FIND.rows(connection, {"echo": sent[index], **owner_params(owner)})
-        matches = [
-            match
-            for key, *place in places
-            if (match := match_branches(connection, key, sent, holding=MessagePlace(*place)))
-        ]
-        if matches:
-            return max(
-                matches, key=lambda match: len(match.positions) - match.positions.count(None)
-            )
-    return None
-
-
 class Echoes:
     """The stored conversations of what clients send back."""
 
@@ -135,7 +113,8 @@ class Echoes:
         """Return the session and the branch that hold most of the messages.
 
         ``anchors`` are the indexes of the messages that are looked up in all of the owner's
-        sessions; they are not needed where the session is known.
+        sessions, the most telling first; the first that is stored decides which sessions are
+        compared. They are not needed where the session is known.
         """
 
         def read(connection: Connection) -> tuple[SessionRow, EchoMatch] | None:
@@ -143,9 +122,20 @@ class Echoes:
                 row = session_rows.get(connection, owner, session_id)
                 match = match_branches(connection, row.key, sent)
                 return None if match is None else (row, match)
-            match = find(connection, owner, sent, anchors)
-            if match is None:
-                return None
-            return session_rows.by_key(connection, match.session_key), match
+            for index in anchors:
+                places = _FIND.rows(connection, {"echo": sent[index], **owner_params(owner)})
+                matches = [
+                    match
+                    for key, *place in places
+                    if (
+                        match := match_branches(connection, key, sent, holding=MessagePlace(*place))
+                    )
+                ]
+                if matches:
+                    best = max(
+                        matches, key=lambda one: len(one.positions) - one.positions.count(None)
+                    )
+                    return session_rows.by_key(connection, best.session_key), best
+            return None
 
         return self._database.read(read)

@@ -140,11 +140,6 @@ def check_used(connection: Connection, found: SessionRow) -> None:
         raise no_profile(found.profile)
 
 
-def drop(connection: Connection, owner: str, profile: str) -> bool:
-    """Remove a profile; False if no profile has the name."""
-    return _DROP.row(connection, _named(owner, profile)) is not None
-
-
 class Profiles:
     """Settings profiles of owners."""
 
@@ -201,6 +196,7 @@ class Profiles:
 
     def drop(self, owner: str, name: str) -> None:
         """Remove a profile. Sessions that name it use none, until there is one again."""
-        this = column_of(name)
-        if not self._database.write(lambda connection: drop(connection, owner, this), single=True):
+        this = _named(owner, column_of(name))
+        found = self._database.write(lambda connection: _DROP.row(connection, this), single=True)
+        if found is None:
             raise no_profile(name)

@@ -7,7 +7,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from sqlalchemy import Connection, and_, bindparam, case, func, literal_column, select
+from sqlalchemy import and_, bindparam, case, func, literal_column, select
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.database import Database
@@ -89,33 +89,6 @@ def _statement(names: tuple[str, ...], *, whose: bool) -> Statement:
     return Statement(made.group_by(*columns))
 
 
-def report(
-    connection: Connection,
-    by: By | Sequence[By],
-    *,
-    since: int | None,
-    until: int | None,
-    owner: str | None,
-) -> list[ReportRow]:
-    """Return the sums of each group, in order; of one owner, or of all."""
-    names = fields(by)
-    params: dict[str, Any] = time_params(since, until)
-    if owner is not None:
-        params |= owner_params(owner)
-    # Several rows can be one group: a model that was reached under two addresses.
-    sums: dict[tuple[str | None, ...], list[int]] = {}
-    for row in _statement(names, whose=owner is not None).rows(connection, params):
-        found = zip(names, row[: len(names)], strict=True)
-        group = tuple([_GROUPS[name].value(value) for name, value in found])
-        numbers = [int(number) for number in row[len(names) :]]
-        before = sums.get(group)
-        sums[group] = numbers if before is None else [*map(sum, zip(before, numbers, strict=True))]
-    return [
-        ReportRow(**dict(zip((*names, *_SUMS), (*group, *sums[group]), strict=True)))  # type: ignore[arg-type]
-        for group in sorted(sums, key=lambda group: [(part is not None, part) for part in group])
-    ]
-
-
 class Reports:
     """The sums of the usage."""
 
@@ -130,8 +103,25 @@ class Reports:
         until: int | None = None,
         owner: str | None = None,
     ) -> list[ReportRow]:
-        """Return what was used from ``since`` on and before ``until``, group by group."""
-        return self._database.read(
-            lambda connection: report(connection, by, since=since, until=until, owner=owner),
-            single=True,
-        )
+        """Return what was used from ``since`` on and before ``until``, group by group, in order."""
+        names = fields(by)
+        params: dict[str, Any] = time_params(since, until)
+        if owner is not None:
+            params |= owner_params(owner)
+        statement = _statement(names, whose=owner is not None)
+        # Several rows can be one group: a model that was reached under two addresses.
+        sums: dict[tuple[str | None, ...], list[int]] = {}
+        for row in self._database.read(
+            lambda connection: statement.rows(connection, params), single=True
+        ):
+            found = zip(names, row[: len(names)], strict=True)
+            group = tuple([_GROUPS[name].value(value) for name, value in found])
+            before = sums.get(group, [0] * len(_SUMS))
+            numbers = row[len(names) :]
+            sums[group] = [int(sum(pair)) for pair in zip(before, numbers, strict=True)]
+        return [
+            ReportRow(**dict(zip((*names, *_SUMS), (*group, *sums[group]), strict=True)))  # type: ignore[arg-type]
+            for group in sorted(
+                sums, key=lambda group: [(part is not None, part) for part in group]
+            )
+        ]

@@ -14,7 +14,7 @@ Parts are texts of JSON; no one here reads them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -210,6 +210,21 @@ def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | N
     return position, created_at
 
 
+def put(connection: Connection, draft: DraftRow) -> None:
+    """Write a draft as one whose recorder is gone; its branch has no other."""
+    _CLAIM.row(connection, _of(draft))
+    _INSERT.run(connection, columns_of(draft, until=None))
+    _write_texts(connection, draft, 1, draft.parts)
+
+
+def _write_texts(connection: Connection, draft: DraftRow, first: int, parts: Sequence[str]) -> None:
+    place = {"session_key": draft.session_key, "branch": draft.branch}
+    _INSERT_PARTS.many(
+        connection,
+        [{**place, "part": number, "body": text} for number, text in enumerate(parts, first)],
+    )
+
+
 def _begun(connection: Connection, this: Mapping[str, Any]) -> tuple[int, int] | None:
     row = _BEGUN.row(connection, this)
     return None if row is None else (row[0], row[1])
@@ -339,11 +354,7 @@ def write_parts(connection: Connection, new: NewParts, *, until: int | None) -> 
             raise InvalidCall(f"part {first} does not follow part {counted[0]}")
         there = counted[0] + 1 - first
         return write_parts(connection, NewParts(draft, counted[0] + 1, parts[there:]), until=until)
-    place = {"session_key": draft.session_key, "branch": draft.branch}
-    _INSERT_PARTS.many(
-        connection,
-        [{**place, "part": number, "body": text} for number, text in enumerate(parts, first)],
-    )
+    _write_texts(connection, draft, first, parts)
     return True
 
 

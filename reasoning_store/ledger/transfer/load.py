@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import Conflict, InvalidCall
@@ -25,8 +25,7 @@ from reasoning_store.ledger.rows import (
 )
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
-from reasoning_store.ledger.tables import draft_parts, messages, settings_profiles
-from reasoning_store.ledger.tables import drafts as drafts_table
+from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.transfer.import_ import (
     IncomingBranch,
@@ -68,15 +67,12 @@ _SET_NEXT_COMPACTION = Statement(_NEXT)
 _NEXT_COMPACTION = Statement(_NEXT.where(_h.next_compaction < bindparam("number")))
 """Raise the number of the next compaction to this one."""
 _HEAD = Statement(select(_h.next_position, _h.draft).where(*_BRANCH).with_for_update())
-_CLAIM = Statement(update(branches_table).where(*_BRANCH).values(draft=bindparam("this")))
 _OF_ID = Statement(
     select(_m.position)
     .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
     .where(_m.id == bindparam("this"))
     .limit(1)
 )
-_INSERT_DRAFT = Statement(insert(drafts_table))
-_INSERT_PARTS = Statement(insert(draft_parts))
 _PROFILE = Statement(
     select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
 )
@@ -248,13 +244,7 @@ def _load_draft(connection: Connection, row: DraftRow) -> None:
         return
     if live is not None:
         raise Conflict("another reply is being recorded on this branch")
-    _CLAIM.run(connection, this)
-    _INSERT_DRAFT.run(connection, draft_rows.columns_of(row, until=None))
-    place = {"session_key": row.session_key, "branch": row.branch}
-    _INSERT_PARTS.many(
-        connection,
-        [{**place, "part": part, "body": text} for part, text in enumerate(row.parts, 1)],
-    )
+    draft_rows.put(connection, row)
 
 
 def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) -> None:
