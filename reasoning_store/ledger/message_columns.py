@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
 from reasoning_store.conversation.echoes import message_echo
@@ -30,137 +30,87 @@ class MessageParts(NamedTuple):
         return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
 
+Fact: TypeAlias = Literal["read", "totalled", "unchecked", "kept", "optional"]
+"""About a column:
+
+- read: a history reads it; ``decode`` takes these in their order.
+- totalled: the message's own totals are made of it.
+- unchecked: no audit compares it with what would be written now.
+- kept: a message whose reasoning is erased has it as before.
+- optional: it may be NULL.
+"""
+
+
 class MessageColumn(NamedTuple):
     """One column of ``messages``."""
 
     name: str
     kind: Literal["number", "small", "text", "bytes"]
     encode: Callable[[MessageParts], Any]
-    is_required: bool = True
-    is_read: bool = False
-    """Whether a history reads it; ``decode`` takes these in their order."""
-    is_totalled: bool = False
-    """Whether the message's own totals are made of it."""
-    is_checked: bool = True
-    """Whether an audit compares it with what would be written now."""
-    survives_erasure: bool = False
-    """Whether a message whose reasoning is erased has it as before."""
+    facts: Set[Fact] = frozenset()
     exported_as: str | None = None
     """The field of an export's line, where it is part of neither message nor counts."""
 
 
 def _reported(name: str) -> MessageColumn:
     """Return a column of what the provider reported, also in the JSON of ``bodies``, for sums."""
-    return MessageColumn(name, "number", lambda parts: parts.reported(name), is_required=False)
+    return MessageColumn(name, "number", lambda of: of.reported(name), {"optional"})
 
 
 def _nothing(_: MessageParts) -> None:
     """Return what a column holds that is set after a message was encoded."""
 
 
+_LATER: Set[Fact] = {"unchecked", "kept", "optional"}
 _DESCRIBED = (
-    MessageColumn("id", "text", lambda parts: parts.id, is_read=True, survives_erasure=True),
-    MessageColumn(
-        "role", "text", lambda parts: parts.message.role, is_read=True, survives_erasure=True
-    ),
-    MessageColumn("status", "text", lambda parts: parts.message.status, is_read=True),
-    MessageColumn(
-        "created_at",
-        "number",
-        lambda parts: parts.created_at,
-        is_read=True,
-        survives_erasure=True,
-    ),
-    MessageColumn(
-        "origin",
-        "number",
-        lambda parts: parts.origin,
-        is_required=False,
-        is_read=True,
-        is_totalled=True,
-    ),
-    MessageColumn(
-        "visible", "number", lambda parts: parts.counts.visible, is_read=True, is_totalled=True
-    ),
-    MessageColumn("thinking", "number", lambda parts: sum(parts.counts.thinking)),
+    MessageColumn("id", "text", lambda of: of.id, {"read", "kept"}),
+    MessageColumn("role", "text", lambda of: of.message.role, {"read", "kept"}),
+    MessageColumn("status", "text", lambda of: of.message.status, {"read"}),
+    MessageColumn("created_at", "number", lambda of: of.created_at, {"read", "kept"}),
+    MessageColumn("origin", "number", lambda of: of.origin, {"read", "totalled", "optional"}),
+    MessageColumn("visible", "number", lambda of: of.counts.visible, {"read", "totalled"}),
+    MessageColumn("thinking", "number", lambda of: sum(of.counts.thinking)),
     # How much of "visible" goes where its tool results are cleared; an erasure sets it to 0.
-    MessageColumn(
-        "clearable",
-        "number",
-        lambda parts: parts.counts.clearable,
-        is_totalled=True,
-        survives_erasure=True,
-    ),
+    MessageColumn("clearable", "number", lambda of: of.counts.clearable, {"totalled", "kept"}),
     MessageColumn(
         "exactness",
         "small",
-        lambda parts: EXACTNESS.index(parts.counts.exactness),
-        is_read=True,
-        is_totalled=True,
+        lambda of: EXACTNESS.index(of.counts.exactness),
+        {"read", "totalled"},
     ),
-    MessageColumn("has_call", "small", lambda parts: int(parts.message.has_call), is_totalled=True),
+    MessageColumn("has_call", "small", lambda of: int(of.message.has_call), {"totalled"}),
+    # [ThinkingHeader, ...]
     MessageColumn(
-        "shape",  # [ThinkingHeader, ...]
-        "text",
-        lambda parts: shape_of(parts.headers),
-        is_required=False,
-        is_read=True,
-        is_totalled=True,
+        "shape", "text", lambda of: shape_of(of.headers), {"read", "totalled", "optional"}
     ),
-    MessageColumn("digest", "bytes", lambda parts: parts.digest, is_read=True, is_checked=False),
+    MessageColumn("digest", "bytes", lambda of: of.digest, {"read", "unchecked"}),
     # keys.key_digest, on the first row of what was appended under it, and how many rows that is
-    MessageColumn(
-        "idempotency_key",
-        "text",
-        _nothing,
-        is_required=False,
-        is_checked=False,
-        survives_erasure=True,
-        exported_as="repeat",
-    ),
-    MessageColumn(
-        "batch",
-        "small",
-        _nothing,
-        is_required=False,
-        is_checked=False,
-        survives_erasure=True,
-        exported_as="batch",
-    ),
+    MessageColumn("idempotency_key", "text", _nothing, _LATER, exported_as="repeat"),
+    MessageColumn("batch", "small", _nothing, _LATER, exported_as="batch"),
     _reported("input"),
     _reported("output"),
     _reported("reasoning"),
     _reported("cached"),
-    MessageColumn(
-        "erased_at",  # when the message, or its reasoning, was
-        "number",
-        _nothing,
-        is_required=False,
-        is_checked=False,
-        survives_erasure=True,
-        exported_as="erased_at",
-    ),
+    # when the message, or its reasoning, was
+    MessageColumn("erased_at", "number", _nothing, _LATER, exported_as="erased_at"),
     _reported("cache_write"),
-    MessageColumn("echo", "number", lambda parts: message_echo(parts.message), is_required=False),
+    MessageColumn("echo", "number", lambda of: message_echo(of.message), {"optional"}),
     # JSON: what an application keeps with a message. It changes, and no digest holds it.
-    MessageColumn(
-        "annotations",
-        "text",
-        lambda parts: parts.annotations,
-        is_required=False,
-        is_read=True,
-        is_checked=False,
-        survives_erasure=True,
-    ),
+    MessageColumn("annotations", "text", lambda of: of.annotations, {"read", *_LATER}),
 )
+
+
+def _names(*, having: Fact) -> tuple[str, ...]:
+    return tuple(column.name for column in _DESCRIBED if having in column.facts)
+
 
 COLUMNS: Mapping[str, MessageColumn] = {column.name: column for column in _DESCRIBED}
 """By name, in the order of the table, where the running totals follow ``digest``."""
 NAMES = tuple(COLUMNS)
-READ = tuple(column.name for column in _DESCRIBED if column.is_read)
-TOTALLED = tuple(column.name for column in _DESCRIBED if column.is_totalled)
-CHECKED = tuple(column.name for column in _DESCRIBED if column.is_checked)
-CHANGED_BY_ERASURE = tuple(column.name for column in _DESCRIBED if not column.survives_erasure)
+READ = _names(having="read")
+TOTALLED = _names(having="totalled")
+CHECKED = tuple(name for name in NAMES if "unchecked" not in COLUMNS[name].facts)
+CHANGED_BY_ERASURE = tuple(name for name in NAMES if "kept" not in COLUMNS[name].facts)
 EXPORTED = {column.name: column.exported_as for column in _DESCRIBED if column.exported_as}
 """Of each column that is exported by itself: the field of the line."""
 

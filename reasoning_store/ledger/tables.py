@@ -174,7 +174,7 @@ _BEFORE_TOTALS = NAMES.index("digest") + 1
 def _described(names: Sequence[str]) -> Iterator[Column[Any]]:
     for name in names:
         column = COLUMNS[name]
-        yield (_need if column.is_required else _may)(name, _KINDS[column.kind])
+        yield (_may if "optional" in column.facts else _need)(name, _KINDS[column.kind])
 
 
 messages = Table(
