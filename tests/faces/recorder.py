@@ -74,3 +74,14 @@ class Recorder(threading.Thread):
             self.provider.end()
 
         threading.Thread(target=wait, daemon=True).start()
+
+
+def keep(recording: rs.Recording) -> None:
+    """Do what the store's own thread does about once a second."""
+    row = recording._reply.draft.row
+    assert row is not None
+    recording._reply._state.draft_writer.write_branch(row.session_key, row.branch)
+
+
+def states(session: rs.Session) -> list[tuple[str, str]]:
+    return [(item.message.text, item.message.status) for item in session.history()]
