@@ -349,69 +349,6 @@ def test_an_interaction_that_still_runs_is_read_as_far_as_it_is() -> None:
     assert message.origin.response_id == "v1_x"
 
 
-BEFORE_STEPS: list[dict[str, Any]] = [
-    {"event_type": "interaction.start", "interaction": {"id": "v1_x", "model": "gemini-3"}},
-    {"event_type": "content.start", "index": 0, "content": {"type": "thought"}},
-    {
-        "event_type": "content.delta",
-        "index": 0,
-        "delta": {"type": "thought_summary", "content": {"type": "text", "text": "Plan."}},
-    },
-    {
-        "event_type": "content.delta",
-        "index": 0,
-        "delta": {"type": "thought_signature", "signature": SIGNATURE},
-    },
-    {"event_type": "content.stop", "index": 0},
-    {"event_type": "content.start", "index": 1, "content": {"type": "text", "text": ""}},
-    {"event_type": "content.delta", "index": 1, "delta": {"type": "text", "text": "Al"}},
-    {"event_type": "content.delta", "index": 1, "delta": {"type": "text", "text": "ice."}},
-    {"event_type": "content.stop", "index": 1},
-    {"event_type": "content.start", "index": 2, "content": {"type": "function_call"}},
-    {
-        "event_type": "content.delta",
-        "index": 2,
-        "delta": {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
-    },
-    {"event_type": "content.stop", "index": 2},
-    {
-        "event_type": "interaction.complete",
-        "interaction": {
-            "id": "v1_x",
-            "status": "completed",
-            "usage": {"total_input_tokens": 3, "total_output_tokens": 2, "total_thought_tokens": 1},
-        },
-    },
-]
-
-
-def test_interactions_from_before_there_were_steps_are_read() -> None:
-    """Each content of the output is a step of its own, whole or streamed."""
-    outputs = [
-        {
-            "type": "thought",
-            "signature": SIGNATURE,
-            "summary": [{"type": "text", "text": "Plan."}],
-        },
-        {"type": "text", "text": "Alice."},
-        {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
-    ]
-    body = {**BEFORE_STEPS[-1]["interaction"], "model": "gemini-3", "outputs": outputs}
-    message = streamed(BEFORE_STEPS)
-
-    assert message == normalize_response(body, provider="google")
-    assert [block.type for block in message.blocks] == ["thinking", "text", "tool_call"]
-    assert (message.thinking[0].thought, message.thinking[0].signature) == ("Plan.", SIGNATURE)
-    assert (message.text, message.tool_calls[0].parameters) == ("Alice.", {"a": 1})
-    assert (message.status, message.finish_reason, message.metadata) == (
-        "complete",
-        "completed",
-        None,
-    )
-    assert message.usage is not None
-    assert (message.usage.input, message.usage.output) == (3, 3)
-
-
 def test_what_waited_for_the_end_of_its_step_is_kept_when_the_stream_dies() -> None:
     """A text's annotations and a server's own step are said at their end, which never came."""
     note = {"type": "url_citation", "url": "u"}

@@ -3,9 +3,7 @@
 A step is a thought, a piece of the model's output, a call, or the server's own work.
 ``step.start`` may bring part of a step, deltas bring the rest; a whole step is read as its own
 start and stop, so both ways give the same. Steps may interleave, so everything is held by the
-step's index. Steps that repeat the request are not part of the answer. Until May 2026 the API
-had no steps: each content of the output was an item (``outputs``; content.start,
-content.delta, content.stop), and is read as a step.
+step's index. Steps that repeat the request are not part of the answer.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ _COUNTS: Final = {
 }
 _ECHOED: Final = frozenset({"user_input", "function_result"})
 """Steps that the application sent itself."""
-_PREFIXES: Final = ("interaction.", "step.", "content.")
+_PREFIXES: Final = ("interaction.", "step.")
 _OWNERS: Final[Mapping[str, str]] = {
     "thought_summary": "thought",
     "thought_signature": "thought",
@@ -96,9 +94,7 @@ def is_event(event: Event) -> bool:
 
 def is_response(body: Event) -> bool:
     """Whether an object is a whole interaction."""
-    return body.get("object") == "interaction" or any(
-        isinstance(body.get(name), list) for name in ("steps", "outputs")
-    )
+    return body.get("object") == "interaction" or isinstance(body.get("steps"), list)
 
 
 class InteractionsReader(EventReader):
@@ -150,14 +146,6 @@ class InteractionsReader(EventReader):
     def _read_step_start(self, event: Event) -> list[Chunk]:
         index, body = index_field(event, "index"), mapping_field(event, "step")
         return self._open(index, body)
-
-    def _read_content_start(self, event: Event) -> list[Chunk]:
-        index, content = index_field(event, "index"), mapping_field(event, "content")
-        if content.keys() - {"type"}:
-            return self._open(index, _as_step(content))
-        before = self._close(index)
-        self._steps[index] = _Step(type=str(_as_step(content)["type"]))
-        return before
 
     def _read_stop(self, event: Event) -> list[Chunk]:
         index = index_field(event, "index")
@@ -324,11 +312,6 @@ class InteractionsReader(EventReader):
         step.in_pieces = step.in_pieces or bool(piece)
         return [ToolCallChunk(index=step.call, arguments=piece)] if piece else []
 
-    def _whole_call(self, index: int, step: _Step, delta: Event) -> list[Chunk]:
-        if step.call is not None:
-            raise Malformed
-        return self._call_step(index, step, delta)
-
     def _end_call(self, step: _Step) -> list[Chunk]:
         if step.call is None:
             return []
@@ -355,11 +338,6 @@ class InteractionsReader(EventReader):
         return [UsageChunk(usage=usage)]
 
     events: ClassVar = {
-        "interaction.start": _read_created,
-        "interaction.complete": _read_completed,
-        "content.start": _read_content_start,
-        "content.delta": _read_delta,
-        "content.stop": _read_stop,
         "interaction.created": _read_created,
         "interaction.status_update": _read_status,
         "interaction.in_progress": _read_status,
@@ -390,21 +368,10 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
 
 def _steps(interaction: Event) -> list[Any] | None:
     """Return the steps of an interaction; one that still runs may have none yet."""
-    steps, outputs = interaction.get("steps"), interaction.get("outputs")
-    if steps is None and isinstance(outputs, list):
-        return [
-            _as_step(content) if isinstance(content, Mapping) else content for content in outputs
-        ]
-    if steps is None and outputs is None and interaction.get("status") == "in_progress":
+    steps = interaction.get("steps")
+    if steps is None and interaction.get("status") == "in_progress":
         return []
     return steps if isinstance(steps, list) else None
-
-
-def _as_step(content: Event) -> Event:
-    """Return an item of the older output as a step: texts and media are a model_output."""
-    if content.get("type") not in _CONTENTS:
-        return content
-    return {"type": "model_output", "content": [content] if content.keys() - {"type"} else []}
 
 
 _StepReader: TypeAlias = Callable[[InteractionsReader, int, _Step, Event], list[Chunk]]
@@ -418,7 +385,6 @@ _DELTAS: Final[Mapping[str, _StepReader]] = {
     "thought_signature": InteractionsReader._add_signature,
     "text_annotation_delta": InteractionsReader._add_annotation,
     "arguments_delta": InteractionsReader._add_arguments,
-    "function_call": InteractionsReader._whole_call,
 }
 _STEPS: Final[Mapping[str, _StepReader]] = {
     "thought": InteractionsReader._thought_step,
