@@ -319,10 +319,9 @@ class _Parts:
         if new == text and "\\" not in text:
             return text
         try:
-            value = json.loads(text)
+            wanted = self.value(json.loads(text))
         except (ValueError, RecursionError):
             return text if new == text else new
-        wanted = self.value(value)
         try:
             if json.loads(new) == wanted:
                 return text if new == text else new
@@ -336,37 +335,20 @@ class _Parts:
         return self.value(value, skip=_OPAQUE)
 
     def value(self, value: Any, *, skip: frozenset[str] = frozenset()) -> Any:
-        """Mask every string, key and number of a JSON value, however deep it is."""
-        changed = False
-        top: list[Any] = [value]
-        above: set[int] = set()
-        pending: list[tuple[Any, Any, Any]] = [(top, 0, value)]
-        while pending:
-            into, place, old = pending.pop()
-            if into is None:
-                above.discard(place)
-                continue
-            if not isinstance(old, Mapping | list | tuple):
-                into[place] = leaf = self._mask_leaf(old)
-                changed = changed or leaf is not old
-                continue
-            if id(old) in above:
-                raise InvalidCall("a value cannot be written as JSON: it holds itself")
-            above.add(id(old))
-            pending.append((None, id(old), None))
-            if not isinstance(old, Mapping):
-                into[place] = items = [None] * len(old)
-                pending += [(items, number, item) for number, item in enumerate(old)]
-                continue
-            names = self._mask_keys(old)
-            changed = changed or names != list(old)
-            into[place] = entries = dict.fromkeys(names)
-            for name, (key, item) in zip(names, old.items(), strict=True):
-                if key in skip:
-                    entries[name] = item
-                else:
-                    pending.append((entries, name, item))
-        return top[0] if changed else value
+        """Mask every string, key and number of a JSON value; the same one if nothing changes."""
+        if not isinstance(value, Mapping | list | tuple):
+            return self._mask_leaf(value)
+        # One frame for each level: a value may be nested deep.
+        items: list[Any] = []
+        is_changed = False
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            items.append(item if key in skip else self.value(item, skip=skip))
+            is_changed = is_changed or items[-1] is not item
+        if not isinstance(value, Mapping):
+            return items if is_changed else value
+        names = self._mask_keys(value)
+        is_changed = is_changed or names != list(value)
+        return dict(zip(names, items, strict=True)) if is_changed else value
 
     def _mask_leaf(self, value: Any) -> Any:
         if isinstance(value, str):
