@@ -15,6 +15,28 @@ from typing import Any
 
 from tests.egress.chat_hosts import Host
 
+EMPTY = [{"reasoning_content": ""}] * 4
+"""An empty field in each message of the model."""
+_UNSIGNED_CALL = {
+    "calls": [
+        {"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}}
+    ]
+}
+UNSIGNED: list[Any] = [_UNSIGNED_CALL, {}, _UNSIGNED_CALL, {}]
+"""Google's documented signature on each first call."""
+GOOGLES_BUDGET = {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}}
+
+
+def efforts(**words: str) -> dict[str, Any]:
+    """Return entries of which the body has nothing but a ``reasoning_effort``."""
+    return {entry: {"reasoning_effort": word} for entry, word in words.items()}
+
+
+def switch(**types: str) -> dict[str, Any]:
+    """Return entries of which the body has nothing but the type of ``thinking``."""
+    return {entry: {"thinking": {"type": kind}} for entry, kind in types.items()}
+
+
 EXPECTED: dict[Host, dict[str, Any]] = {
     (None, "some-model", "openai.chat"): {
         "thought": "reasoning_content",
@@ -24,100 +46,40 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             "reasoning_details": "reasoning_details",
         },
     },
-    ("azure", "gpt-5.6", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
-        "tools": {"reasoning_effort": "none"},
-    },
-    ("openai", "gpt-5.4", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "xhigh"},
-        "tools": {"reasoning_effort": "none"},
-    },
-    ("openai", "gpt-5.6", "openai.chat"): {
-        "tools": {"reasoning_effort": "none"},
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
-    },
+    ("azure", "gpt-5.6", "openai.chat"): efforts(off="none", low="low", max="max", tools="none"),
+    ("openai", "gpt-5.4", "openai.chat"): efforts(off="none", low="low", max="xhigh", tools="none"),
+    ("openai", "gpt-5.6", "openai.chat"): efforts(tools="none", off="none", low="low", max="max"),
     ("openai", "gpt-4o", "openai.chat"): {},
-    ("openai", "gpt-5.1-codex", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("openai", "gpt-5.1-codex-max", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "xhigh"},
-    },
-    ("openai", "gpt-5", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("azure", "gpt-5-mini", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("openai", "gpt-5.1", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("openai", "gpt-5-pro", "openai.chat"): {
-        "low": {"reasoning_effort": "high"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("openai", "gpt-5.2-pro", "openai.chat"): {
-        "low": {"reasoning_effort": "medium"},
-        "max": {"reasoning_effort": "xhigh"},
-    },
-    ("azure", "o3", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
-    ("azure", "gpt-5.2", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "xhigh"},
-    },
-    ("azure", "our-deployment", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-    },
+    ("openai", "gpt-5.1-codex", "openai.chat"): efforts(low="low", max="high"),
+    ("openai", "gpt-5.1-codex-max", "openai.chat"): efforts(low="low", max="xhigh"),
+    ("openai", "gpt-5", "openai.chat"): efforts(low="low", max="high"),
+    ("azure", "gpt-5-mini", "openai.chat"): efforts(low="low", max="high"),
+    ("openai", "gpt-5.1", "openai.chat"): efforts(off="none", low="low", max="high"),
+    ("openai", "gpt-5-pro", "openai.chat"): efforts(low="high", max="high"),
+    ("openai", "gpt-5.2-pro", "openai.chat"): efforts(low="medium", max="xhigh"),
+    ("azure", "o3", "openai.chat"): efforts(low="low", max="high"),
+    ("azure", "gpt-5.2", "openai.chat"): efforts(off="none", low="low", max="xhigh"),
+    ("azure", "our-deployment", "openai.chat"): efforts(low="low", max="high"),
     ("deepseek", "deepseek-r1", "openai.chat"): {"images": "left out"},
     ("deepseek", "deepseek-v4", "openai.chat"): {
         "images": "left out",
         "thought": "reasoning_content",
         "demanded": "closed_call open_call",
         "filled": [{"reasoning_content": ""}, {}, {"reasoning_content": ""}, {}],
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        **switch(on="enabled", off="disabled"),
+        **efforts(low="low", max="max"),
     },
     ("moonshot", "kimi-k2.7-code", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "closed_call closed_end open_call open_end",
-        "filled": [
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-        ],
-        "on": {"thinking": {"type": "enabled"}},
+        "filled": EMPTY,
+        **switch(on="enabled"),
     },
     ("moonshot", "kimi-k3", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "closed_call closed_end open_call open_end",
-        "filled": [
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-            {"reasoning_content": ""},
-        ],
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        "filled": EMPTY,
+        **efforts(low="low", max="max"),
     },
     ("moonshot", "kimi-k2-thinking", "openai.chat"): {
         "thought": "reasoning_content",
@@ -128,16 +90,14 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "reasoning_content",
         "demanded": "open_call",
         "filled": [{"reasoning_content": ""}, {}, {"reasoning_content": ""}, {}],
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
         "kept": {"thinking": {"type": "enabled", "keep": "all"}},
+        **switch(on="enabled", off="disabled"),
     },
     ("moonshot", "kimi-k2.5", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
         "filled": [{"reasoning_content": ""}, {}, {"reasoning_content": ""}, {}],
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
+        **switch(on="enabled", off="disabled"),
     },
     ("alibaba", "qwen4-max", "openai.chat"): {
         "thought": "reasoning_content",
@@ -157,32 +117,28 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     ("zai", "glm-5.3", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
-        "on": {"thinking": {"type": "enabled"}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
+        **switch(on="enabled"),
+        **efforts(low="low", max="max"),
     },
     ("zai", "glm-5.2", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
+        **switch(on="enabled", off="disabled"),
+        **efforts(low="low", max="max"),
     },
     ("zai", "glm-4.7", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
+        **switch(on="enabled", off="disabled"),
     },
     ("zai", "glm-4.5v", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
-        "on": {"thinking": {"type": "enabled"}},
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
+        **switch(on="enabled"),
     },
     ("minimax", "minimax-m3.1-flash", "openai.chat"): {
         "thought": "<think>/*/</think>/So",
@@ -191,7 +147,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             "reasoning_details": "reasoning_details",
         },
         "demanded": "open_call",
-        "on": {"thinking": {"type": "adaptive"}},
+        **switch(on="adaptive"),
     },
     ("minimax", "minimax-m3", "openai.chat"): {
         "thought": "<think>/*/</think>/So",
@@ -200,8 +156,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             "reasoning_details": "reasoning_details",
         },
         "demanded": "open_call",
-        "on": {"thinking": {"type": "adaptive"}},
-        "off": {"thinking": {"type": "disabled"}},
+        **switch(on="adaptive", off="disabled"),
     },
     ("minimax", "minimax-m2", "openai.chat"): {
         "thought": "<think>/*/</think>/So",
@@ -341,16 +296,14 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "back": {"reasoning_content": "reasoning_content"},
         "on": {"chat_template_kwargs": {"thinking": True}},
         "off": {"chat_template_kwargs": {"thinking": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("vllm", "qwen3", "openai.chat"): {
         "thought": "reasoning",
         "back": {"reasoning_content": "reasoning_content"},
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("sglang", "deepseek-v3.1", "openai.chat"): {
         "thought": "reasoning_content",
@@ -366,54 +319,42 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "reasoning_content",
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("lmstudio", "gpt-oss-20b", "openai.chat"): {
         "thought": "reasoning",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("lmstudio", "qwen3", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning": "reasoning"},
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", low="low", max="high"),
     },
     ("ollama", "qwen3", "openai.chat"): {
         "thought": "reasoning",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", low="low", max="high"),
     },
     ("groq", "openai/gpt-oss-120b", "openai.chat"): {
         "thought": "reasoning",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("groq", "qwen/qwen3-32b", "openai.chat"): {
         "thought": "reasoning",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "default"},
-        "max": {"reasoning_effort": "default"},
+        **efforts(off="none", low="default", max="default"),
     },
     ("cerebras", "zai-glm-4.7", "openai.chat"): {
         "thought": "<think>*</think>So",
-        "off": {"reasoning_effort": "none"},
         "kept": {"clear_thinking": False},
+        **efforts(off="none"),
     },
     ("cerebras", "gpt-oss-120b", "openai.chat"): {
         "thought": "reasoning",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("xai", "grok-5", "openai.chat"): {
         "thought": "reasoning_content",
         "seal": "encrypted_content",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "xhigh"},
+        **efforts(off="none", low="low", max="xhigh"),
     },
     ("xai", "grok-4-fast-reasoning", "openai.chat"): {
         "thought": "reasoning_content",
@@ -422,92 +363,75 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     ("xai", "grok-3-mini", "openai.chat"): {
         "thought": "reasoning_content",
         "seal": "encrypted_content",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("together", "zai-org/GLM-5.3", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning": "reasoning"},
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("together", "Qwen/Qwen3", "openai.chat"): {
         "thought": "reasoning",
         "back": {"reasoning_content": "reasoning_content"},
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("fireworks", "kimi-k2", "openai.chat"): {
         "thought": "reasoning_content",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
         "kept": {"reasoning_history": "preserved"},
+        **efforts(low="low", max="high"),
     },
     ("fireworks", "deepseek-v4-pro", "openai.chat"): {
         "thought": "reasoning_content",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
         "kept": {"reasoning_history": "preserved"},
+        **efforts(off="none", low="low", max="high"),
     },
     ("fireworks", "glm-5p2", "openai.chat"): {
         "thought": "reasoning_content",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "high"},
-        "max": {"reasoning_effort": "max"},
         "kept": {"reasoning_history": "preserved"},
+        **efforts(off="none", low="high", max="max"),
     },
     ("litellm", "anthropic/claude-opus-5", "openai.chat"): {
         "seal": "thinking_blocks",
         "demanded": "open_call",
         "reads": "anthropic/claude-opus-5",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        **efforts(off="none", low="low", max="max"),
     },
     ("litellm", "gemini/gemini-3-pro", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning_details": "reasoning_details"},
         "seal": "thinking_blocks",
         "reads": "gemini/gemini-3-pro",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        **efforts(off="none", low="low", max="max"),
     },
     ("litellm", "xai/grok-5", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning_details": "reasoning_details"},
         "seal": "thinking_blocks",
         "reads": "xai/grok-5",
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "max"},
+        **efforts(off="none", low="low", max="max"),
     },
     ("github-copilot", "claude-opus-5", "openai.chat"): {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "reads": "claude-opus-5",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("github-copilot", "gemini-3-pro", "openai.chat"): {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "demanded": "open_call",
         "reads": "gemini-3-pro",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("github-copilot", "gpt-5.6", "openai.chat"): {
         "thought": "reasoning_text",
         "seal": "reasoning_opaque",
         "reads": "gpt-5.6",
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("vercel", "openai/gpt-5.6", "openai.chat"): {
         "thought": "reasoning",
@@ -524,8 +448,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "back": {"reasoning_content": "reasoning_content"},
         "on": {"chat_template_kwargs": {"enable_thinking": True}},
         "off": {"chat_template_kwargs": {"enable_thinking": False}},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(low="low", max="high"),
     },
     ("snowflake", "claude-opus-5", "openai.chat"): {
         "thought": "reasoning",
@@ -539,74 +462,26 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     },
     ("tencent", "deepseek-v4", "openai.chat"): {"thought": "reasoning_content"},
     ("google", "gemini-2.5-flash", "openai.chat"): {
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+        "budget": GOOGLES_BUDGET,
+        **efforts(off="none", low="low", max="high"),
     },
     ("google", "gemini-2.5-pro", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+        "budget": GOOGLES_BUDGET,
+        **efforts(low="low", max="high"),
     },
     ("google", "gemini-3-pro", "openai.chat"): {
-        "filled": [
-            {
-                "calls": [
-                    {
-                        "extra_content": {
-                            "google": {"thought_signature": "skip_thought_signature_validator"}
-                        }
-                    }
-                ]
-            },
-            {},
-            {
-                "calls": [
-                    {
-                        "extra_content": {
-                            "google": {"thought_signature": "skip_thought_signature_validator"}
-                        }
-                    }
-                ]
-            },
-            {},
-        ],
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+        "filled": UNSIGNED,
+        "budget": GOOGLES_BUDGET,
+        **efforts(low="low", max="high"),
     },
     ("vertex", "gemini-2.5-pro", "openai.chat"): {
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+        "budget": GOOGLES_BUDGET,
+        **efforts(low="low", max="high"),
     },
     ("vertex", "gemini-3-pro", "openai.chat"): {
-        "filled": [
-            {
-                "calls": [
-                    {
-                        "extra_content": {
-                            "google": {"thought_signature": "skip_thought_signature_validator"}
-                        }
-                    }
-                ]
-            },
-            {},
-            {
-                "calls": [
-                    {
-                        "extra_content": {
-                            "google": {"thought_signature": "skip_thought_signature_validator"}
-                        }
-                    }
-                ]
-            },
-            {},
-        ],
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
-        "budget": {"extra_body": {"google": {"thinking_config": {"thinking_budget": 2048}}}},
+        "filled": UNSIGNED,
+        "budget": GOOGLES_BUDGET,
+        **efforts(low="low", max="high"),
     },
     ("mistral", "magistral-medium", "openai.chat"): {
         "thought": "content",
@@ -619,16 +494,13 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", low="low", max="high"),
     },
     ("mistral", "mistral-medium-3.5", "openai.chat"): {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        "off": {"reasoning_effort": "none"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", max="high"),
     },
     (None, "some-mistral", "mistral.chat"): {
         "thought": "content",
@@ -645,23 +517,19 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        "off": {"reasoning_effort": "none"},
-        "low": {"reasoning_effort": "low"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", low="low", max="high"),
     },
     ("mistral", "mistral-medium-3.5", "mistral.chat"): {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        "off": {"reasoning_effort": "none"},
-        "max": {"reasoning_effort": "high"},
+        **efforts(off="none", max="high"),
     },
     ("cohere", "command-a-reasoning", "cohere.chat"): {
         "thought": "content",
         "back": {"tool_plan": "tool_plan"},
-        "on": {"thinking": {"type": "enabled"}},
-        "off": {"thinking": {"type": "disabled"}},
         "budget": {"thinking": {"token_budget": 2048, "type": "enabled"}},
+        **switch(on="enabled", off="disabled"),
     },
     ("ollama", "gpt-oss:20b", "ollama.chat"): {
         "thought": "thinking",
