@@ -11,24 +11,34 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from tests.wire import row_by_row
 
 TABLES = row_by_row.read()
-TESTS = {
-    "anthropic.messages": "tests/wire/test_anthropic_requests.py",
-    "bedrock.converse": "tests/wire/test_bedrock_requests.py",
-    "gemini.generate_content": "tests/wire/test_gemini_requests.py",
-    "openai.responses": "tests/wire/test_openai_responses_requests.py",
-    "thinking_events": "tests/wire/test_thinking_events_requests.py",
+TESTS: Mapping[str, tuple[str, ...]] = {
+    "anthropic.messages": (
+        "tests/wire/test_anthropic_requests.py",
+        "tests/wire/test_anthropic_reasoning_requests.py",
+    ),
+    "bedrock.converse": ("tests/wire/test_bedrock_requests.py",),
+    "gemini.generate_content": ("tests/wire/test_gemini_requests.py",),
+    "openai.responses": (
+        "tests/wire/test_openai_responses_requests.py",
+        "tests/wire/test_openai_responses_calls.py",
+    ),
+    "thinking_events": ("tests/wire/test_thinking_events_requests.py",),
 }
 _LATE = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
 """Run as a module, this package is imported before the tests ask for its assertions."""
 _QUIETLY = ("-q", "-x", "-n0", "-p", "no:cacheprovider", *_LATE)
-EVERYWHERE = ("tests/wire/test_contracts.py", "tests/egress/test_chat_requests.py")
+EVERYWHERE = (
+    "tests/wire/test_contracts.py",
+    "tests/egress/test_chat_requests.py",
+    "tests/egress/test_chat_contents.py",
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,7 +60,7 @@ def is_noticed(row: tuple[str, int]) -> bool:
     """Whether a test is red where the row is gone."""
     table, number = row
     item = TABLES[table][number]
-    own = [TESTS[api] for api in item.get("apis", [item.get("api")]) if api in TESTS]
+    own = [test for api in item.get("apis", [item.get("api")]) for test in TESTS.get(api, ())]
     command = [sys.executable, "-m", "tests.egress.every_row", table, str(number)]
     ran = subprocess.run([*command, *own, *EVERYWHERE], stdout=subprocess.DEVNULL)
     return ran.returncode == pytest.ExitCode.TESTS_FAILED

@@ -16,6 +16,7 @@ import reasoning_store as rs
 from reasoning_store.testing import refusal
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests.properties import each
+from tests.wire.responses_bodies import API, CALL, SEALED, received, sent
 from tests.wire.writing import (
     TOOL,
     answers,
@@ -28,20 +29,16 @@ from tests.wire.writing import (
     written,
 )
 
-API = "openai.responses"
 CASE = case("openai_responses")
+
+
 CALLING, SPEAKING, RAW = (reply(CASE, n, "gpt-5.6") for n in range(3))
+
+
 EGRESS = CASE["variants"][0]["egress"]
+
+
 SDK = TypeAdapter(ResponseCreateParamsNonStreaming)
-
-CALL = rs.ToolCallBlock(id="call_1", name="f", arguments='{"x": 1}')
-
-
-def sent(
-    *messages: rs.Message, provider: str | None = "openai", model: str = "gpt-5.6"
-) -> list[Any]:
-    found: list[Any] = written(messages, provider, model, API).body["input"]
-    return found
 
 
 @pytest.mark.parametrize("annotations", [None, True, -1, "x", {"a": 1}], ids=repr)
@@ -53,12 +50,6 @@ def test_annotations_that_are_no_list_are_none(annotations: Any) -> None:
 
     said = sent(message)[-1]["content"]
     assert said == [{"type": "output_text", "text": "4 C", "annotations": []}]
-
-
-def received(items: list[dict[str, Any]], model: str = "gpt-5.6") -> rs.Message:
-    return rs.normalize_response(
-        {"id": "resp_1", "model": model, "output": items}, provider="openai", api=API
-    )
 
 
 def without_thinking(message: rs.Message) -> rs.Message:
@@ -203,7 +194,6 @@ def test_parts_of_one_message_are_one_message_again() -> None:
 
 
 HOSTED = {"id": "ws_1", "type": "web_search_call", "status": "completed", "action": {"query": "x"}}
-SEALED = {"id": "rs_1", "type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
 
 
 def test_what_a_hosted_tool_did_goes_back_behind_its_reasoning() -> None:
@@ -221,186 +211,6 @@ def test_what_a_hosted_tool_did_goes_back_with_no_reasoning_before_it() -> None:
     assert found.body["input"][0] == HOSTED
     assert [item.get("id") for item in found.body["input"]] == ["ws_1", None]
     assert found.left_out == ()
-
-
-TYPED: dict[str, tuple[dict[str, Any], Any, dict[str, Any]]] = {
-    "apply_patch_call": (
-        {"operation": {"type": "create_file", "path": "a", "diff": "+x"}},
-        "done",
-        {"type": "apply_patch_call_output", "status": "completed", "output": "done"},
-    ),
-    "shell_call": (
-        {"action": {"commands": ["ls"]}, "environment": {"type": "local"}},
-        "a.txt",
-        {
-            "type": "shell_call_output",
-            "output": [
-                {"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
-            ],
-        },
-    ),
-    "local_shell_call": (
-        {"action": {"type": "exec", "command": ["ls"], "env": {}}},
-        "a.txt",
-        {"type": "local_shell_call_output", "id": "call_1", "output": "a.txt"},
-    ),
-    "computer_call": (
-        {"action": {"type": "screenshot"}, "pending_safety_checks": []},
-        "data:image/png;base64,AA==",
-        {
-            "type": "computer_call_output",
-            "output": {
-                "type": "computer_screenshot",
-                "image_url": "data:image/png;base64,AA==",
-            },
-        },
-    ),
-    "tool_search_call": (
-        {"arguments": {"query": "x"}, "execution": "client"},
-        [{"type": "function", "name": "f"}],
-        {
-            "type": "tool_search_output",
-            "execution": "client",
-            "status": "completed",
-            "tools": [{"type": "function", "name": "f"}],
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", TYPED)
-def test_a_call_with_a_type_of_its_own_is_answered_in_its_own_form(kind: str) -> None:
-    """It is a tool call like any other, and both go back as the service has them."""
-    fields, result, output = TYPED[kind]
-    item = {"id": "x_1", "type": kind, "call_id": "call_1", "status": "completed", **fields}
-    message = received([item])
-    [call] = message.tool_calls
-    response = rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result)
-    request = rs.build_request(
-        [rs.user("q"), message, rs.tool(response)], provider="openai", model="gpt-5.6", api=API
-    )
-
-    assert (call.id, call.name, call.parameters) == ("call_1", kind.removesuffix("_call"), fields)
-    assert request.body["input"][1:] == [item, {**output, "call_id": "call_1"}]
-    assert request.warnings == ()
-    assert refusal(request.body, provider="openai", model="gpt-5.6", api=API) is None
-
-
-@pytest.mark.parametrize(
-    ("result", "approve"),
-    [(True, True), ("approve", True), ({"approve": True}, True), ("No", False), (False, False)],
-)
-def test_a_servers_call_is_approved_only_in_so_many_words(result: Any, approve: bool) -> None:
-    """An approval names the request by its item's id."""
-    asked = {"name": "roll", "arguments": "{}", "server_label": "dice"}
-    message = received([{"id": "mcpr_1", "type": "mcp_approval_request", **asked}])
-    [call] = message.tool_calls
-    response = rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result)
-    one, other = sent(message, rs.tool(response))
-
-    assert call.parameters == asked
-    assert one == {"id": "mcpr_1", "type": "mcp_approval_request", **asked}
-    assert (other["type"], other["approval_request_id"]) == ("mcp_approval_response", "mcpr_1")
-    assert other["approve"] is approve
-
-
-def test_a_result_that_is_the_typed_answer_is_sent_as_it_stands() -> None:
-    """With the id of its call."""
-    item = {"id": "sh_1", "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
-    output = {"type": "shell_call_output", "output": [], "max_output_length": 5}
-    answer = rs.ToolResponseBlock(call_id="c", tool_name="shell", result=output)
-
-    assert sent(received([item]), rs.tool(answer))[1] == {**output, "call_id": "c"}
-
-
-REFUSED = {
-    "computer_call": ("done", "a picture, not a text"),
-    "mcp_approval_request": ("later", "a yes or a no, not a text"),
-    "tool_search_call": ("no tool fits", "a list of tools, not a text"),
-}
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-def test_an_answer_that_a_typed_call_has_no_form_for_is_refused(kind: str) -> None:
-    """An error is sent in the call's own form all the same."""
-    text, wanted = REFUSED[kind]
-    fields = TYPED[kind][0] if kind in TYPED else {"name": "roll", "arguments": "{}"}
-    message = received([{"id": "x_1", "type": kind, **fields}])
-    [call] = message.tool_calls
-
-    with pytest.raises(
-        rs.InvalidCall, match=f"the answer to the {kind} 'x_1' is {wanted}"
-    ) as raised:
-        sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text)))
-    assert text not in str(raised.value)
-    assert "result=" in str(raised.value.hint)
-    assert sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text, is_error=True)))
-
-
-RAW_ANSWERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
-    *(
-        (kind, {**fields, "call_id": "call_1"}, {**answer, "call_id": "call_1"})
-        for kind, (fields, _, answer) in TYPED.items()
-    ),
-    (
-        "mcp_approval_request",
-        {"id": "call_1", "name": "roll", "arguments": "{}"},
-        {"type": "mcp_approval_response", "approval_request_id": "call_1", "approve": True},
-    ),
-    (
-        "function_call",
-        {"call_id": "call_1", "name": "f", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "call_1", "output": "97"},
-    ),
-]
-
-
-@each("make", [rs.user, rs.tool])
-@each("kind, fields, answer", RAW_ANSWERS)
-def test_an_answer_in_the_providers_own_form_is_sent_as_the_answer(
-    make: Any, kind: str, fields: dict[str, Any], answer: dict[str, Any]
-) -> None:
-    """Of a user or a tool; it answers its call and begins no turn."""
-    message = received([{"id": "x_1", "type": kind, "status": "completed", **fields}])
-    answered = make(rs.RawBlock(data=answer))
-    to: dict[str, Any] = {"provider": "openai", "model": "gpt-5.6", "api": API}
-    request = rs.build_request([rs.user("q"), message, answered], **to)
-
-    assert request.body["input"][2:] == [answer]
-    assert request.warnings == ()
-    assert not answered.starts_turn
-
-
-def test_an_answer_in_the_providers_own_form_stays_with_its_call() -> None:
-    """In a window of the history, and when one of them is erased."""
-    item = {"id": "sh_1", "type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
-    answer = rs.RawBlock(data={"type": "shell_call_output", "call_id": "c", "output": []})
-    with rs.Store("sqlite://") as store:
-        session = store.session("s", create=True)
-        session.append([rs.user("q"), received([item]), rs.tool(answer)])
-
-        assert [one.position for one in session.history(limit=1)] == [2, 3]
-        session.erase(2)
-        assert session.get(3).message.status == "erased"
-
-
-def test_a_call_that_the_service_answers_is_not_the_applications() -> None:
-    """A shell in its container and a search of its own go back as they came."""
-    items: list[dict[str, Any]] = [
-        {
-            "id": "sh_1",
-            "type": "shell_call",
-            "call_id": "c",
-            "action": {"commands": ["ls"]},
-            "environment": {"type": "container_reference", "container_id": "cntr_1"},
-        },
-        {"id": "sho_1", "type": "shell_call_output", "call_id": "c", "output": []},
-        {"id": "ts_1", "type": "tool_search_call", "execution": "server", "arguments": {}},
-    ]
-    message = received(items)
-
-    assert message.tool_calls == ()
-    assert sent(message) == items
 
 
 def test_deepseek_gets_what_was_said_before_all_calls() -> None:
@@ -437,47 +247,6 @@ def test_a_compaction_stands_alone() -> None:
     item = {"id": "cmp_1", "type": "compaction", "encrypted_content": "gAAA"}
 
     assert sent(received([item])) == [item]
-
-
-def test_a_custom_tool_takes_text_and_gives_text() -> None:
-    """Its input is free, and its answer an item of another type."""
-    item = {
-        "id": "ctc_1",
-        "type": "custom_tool_call",
-        "call_id": "call_1",
-        "name": "run",
-        "input": 'print("x")',
-    }
-    message = received([SEALED, item])
-
-    assert sent(message, answers(message, "x"))[1:] == [
-        item,
-        {"type": "custom_tool_call_output", "call_id": "call_1", "output": "x"},
-    ]
-
-
-def test_arguments_go_back_letter_by_letter() -> None:
-    """A space in them is a space."""
-    assert sent(rs.assistant(CALL)) == [
-        {
-            "type": "function_call",
-            "call_id": "call_1",
-            "name": "f",
-            "arguments": '{"x": 1}',
-            "status": "completed",
-        }
-    ]
-
-
-def test_ids_that_are_too_long_are_replaced_in_call_and_answer_alike() -> None:
-    """Other hosts' ids are longer than the 64 characters that are taken here."""
-    call = replace(CALL, id="x" * 65)
-    loop = [rs.assistant(call), answers(rs.assistant(call), "4 C")]
-    request = rs.build_request(loop, provider="openai", model="gpt-5.6", api=API)
-    use, answer = request.body["input"]
-
-    assert use["call_id"] == answer["call_id"]
-    assert len(use["call_id"]) <= 64
 
 
 def test_a_user_says_text_alone_or_parts() -> None:

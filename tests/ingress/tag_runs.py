@@ -1,0 +1,60 @@
+"""Runs of the tag filter, and the texts that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from reasoning_store.ingress.tags import Run, TagFilter
+
+
+class Outcome(NamedTuple):
+    """Everything that a caller can learn, adjacent pieces of one channel put together."""
+
+    runs: tuple[Run, ...]
+    interrupted: bool
+    stripped: int
+    extracted: int
+
+    @property
+    def visible(self) -> str:
+        return "".join(run.text for run in self.deltas if run.kind == "visible")
+
+    @property
+    def thoughts(self) -> dict[int, str]:
+        bodies: dict[int, str] = {}
+        for run in self.deltas:
+            if run.kind == "thinking":
+                bodies[run.block] = bodies.get(run.block, "") + run.text
+        return bodies
+
+    @property
+    def spoken(self) -> list[str]:
+        return [body for body in self.thoughts.values() if body.strip()]
+
+    @property
+    def deltas(self) -> Iterator[Run]:
+        return (run for run in self.runs if run.phase == "delta")
+
+
+def joined(runs: Iterable[Run]) -> tuple[Run, ...]:
+    whole: list[Run] = []
+    for run in runs:
+        last = whole[-1] if whole else None
+        if last and run.phase == last.phase == "delta" and run[::2] == last[::2]:
+            whole[-1] = last._replace(text=last.text + run.text)
+        else:
+            whole.append(run)
+    return tuple(whole)
+
+
+def drive(
+    chunks: Iterable[str],
+    tags: Iterable[str] | None = None,
+    starts_inside: bool = False,
+    markers: Iterable[str] = (),
+) -> Outcome:
+    tag_filter = TagFilter(tags, starts_inside, markers=markers, events=True)
+    runs = [run for chunk in chunks for run in tag_filter.feed(chunk)]
+    runs += tag_filter.finish()
+    return Outcome(joined(runs), tag_filter.interrupted, tag_filter.stripped, tag_filter.extracted)

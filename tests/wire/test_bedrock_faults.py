@@ -1,0 +1,373 @@
+"""A fault in an event of Bedrock's Converse protocol changes nothing else; and its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasoning_store.conversation.blocks import (
+    RawBlock,
+)
+from reasoning_store.conversation.chunks import (
+    TextChunk,
+    UnknownChunk,
+)
+from reasoning_store.conversation.errors import WireError
+from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
+from reasoning_store.wire import contracts
+from reasoning_store.wire.bedrock.reader import (
+    BedrockReader,
+    parse_response,
+)
+from tests.properties import each
+from tests.wire.bedrock_events import (
+    CASES,
+    CONTRACT,
+    MODEL,
+    chunks_of,
+    delta,
+    start,
+    stop,
+    streamed,
+    thinking,
+    whole,
+)
+from tests.wire.steps import steps
+
+API = "bedrock.converse"
+
+
+FIRST = CASES[0]
+
+
+# --- what cannot be read ----------------------------------------------------------------------
+
+MALFORMED: list[Any] = [
+    None,
+    5,
+    "messageStart",
+    [],
+    {},
+    {"type": "text_delta"},
+    {"SDK_UNKNOWN_MEMBER": {"name": "eventOfNextYear"}},
+    {"messageStart": None},
+    {"messageStart": {}},
+    {"messageStop": {"stopReason": None}},
+    {"messageStop": {"stopReason": "a"}, "metadata": {}},
+    {"metadata": 5},
+    {"throttlingException": "x"},
+    {"contentBlockStart": {"contentBlockIndex": 0}},
+    start(0, toolUse={"toolUseId": 5, "name": "f"}),
+    start(0, toolUse={"toolUseId": "tu_1"}),
+    start(0, toolUse="x"),
+    {"contentBlockDelta": {"contentBlockIndex": 0}},
+    {"contentBlockDelta": {"delta": {"text": "x"}}},
+    delta(0),
+    delta(0, text=5),
+    delta(0, text="a", toolUse={"input": "b"}),
+    delta(0, deltaOfNextYear="x"),
+    delta(0, citation=5),
+    delta(7, toolUse={"input": "{}"}),
+    delta(0, toolUse={}),
+    thinking(0),
+    thinking(0, ofNextYear="x"),
+    thinking(0, text=5),
+    thinking(0, signature=[]),
+    thinking(0, text="a", redactedContent=b"b"),
+    thinking(0, redactedContent=5),
+    thinking(0, redactedContent="not base64!"),
+    delta(0, reasoningContent="x"),
+    {"contentBlockDelta": {"contentBlockIndex": float("nan"), "delta": {"text": "x"}}},
+    {"contentBlockDelta": {"contentBlockIndex": True, "delta": {"text": "x"}}},
+    {"contentBlockStop": {}},
+    {"contentBlockStop": {"contentBlockIndex": -1}},
+]
+
+
+@each("event", MALFORMED)
+def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
+    """However much of it is wrong, it counts once, and nothing is raised."""
+    assert chunks_of([event]) == [UnknownChunk(raw=event)]
+
+
+@each("event", MALFORMED)
+def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
+    """The good events around it give the message that they give without it."""
+    good = FIRST["stream"]
+
+    clean = streamed(good)
+    message = streamed([event, *(item for one in good for item in (one, event))])
+
+    assert message.blocks == clean.blocks
+    assert (message.usage, message.finish_reason) == (clean.usage, clean.finish_reason)
+    assert (message.metadata or {})["unknownChunks"] == len(good) + 1
+
+
+def test_the_good_parts_of_a_response_count_and_its_bad_ones_are_one_unknown() -> None:
+    """A whole response is one event."""
+    bad = [
+        5,
+        {},
+        {"text": 5},
+        {"reasoningContent": {}},
+        {"citationsContent": {}},
+        {"image": {"format": "png", "source": {"bytes": 5}}},
+    ]
+
+    message = whole({"text": "Yes"}, *bad, usage=5, stopReason=5)
+
+    assert (message.text, len(message.blocks)) == ("Yes", 1)
+    assert (message.metadata or {})["unknownChunks"] == 1
+
+
+def test_events_that_a_host_normalised_already_are_read() -> None:
+    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
+    message = streamed(
+        [
+            {"type": "thinking_delta", "contentIndex": 0, "delta": "Hm"},
+            {"type": "thinking_end", "contentIndex": 0, "content": "Hm"},
+            {"type": "text_delta", "contentIndex": 1, "delta": "Yes"},
+        ]
+    )
+
+    assert ([block.thought for block in message.thinking], message.text) == (["Hm"], "Yes")
+
+
+def test_reset_forgets_the_stream() -> None:
+    """The next stream numbers its blocks anew, and starts from nothing."""
+    adapter = BedrockReader(CONTRACT)
+    first = [adapter.parse_chunk(event) for event in FIRST["stream"][:4]]
+    adapter.reset()
+
+    assert [adapter.parse_chunk(event) for event in FIRST["stream"][:4]] == first
+
+
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.binary()
+
+
+NESTED = st.recursive(
+    VALUES,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "text",
+                    "signature",
+                    "redactedContent",
+                    "toolUse",
+                    "toolResult",
+                    "image",
+                    "input",
+                    "citation",
+                    "source",
+                    "bytes",
+                    "reasoningContent",
+                    "toolUseId",
+                    "name",
+                ]
+            ),
+            inner,
+            max_size=2,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda name, index, field, value: {name: {"contentBlockIndex": index, field: value}},
+            st.sampled_from([*BedrockReader.events, "throttlingException"]),
+            st.integers(0, 2) | VALUES,
+            st.sampled_from(["start", "delta", "usage", "stopReason", "role"]),
+            NESTED,
+        ),
+        max_size=8,
+    )
+)
+def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
+    """Whatever stands in the members of a known event."""
+    adapter = BedrockReader(CONTRACT)
+
+    for event in events:
+        assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
+
+
+def test_long_blocks_are_read_in_steps_in_proportion() -> None:
+    """The last of many deltas and pieces of bytes costs what the first one did."""
+
+    def work(count: int) -> int:
+        events = [delta(0, text="word ")] * count
+        events += [delta(0, citation={"title": "A"})] * count
+        events += [thinking(1, redactedContent=b"bytes ")] * count
+        return steps(lambda: chunks_of([*events, stop(0), stop(1)]))
+
+
+@each(
+    "body",
+    [None, 5, [], {}, {"output": "secret"}, {"output": {"message": {"content": "secret"}}}],
+)
+def test_a_body_of_another_form_is_refused_without_its_content(body: Any) -> None:
+    """The error names what is missing and repeats nothing of the conversation."""
+    with pytest.raises(WireError) as caught:
+        parse_response(body, CONTRACT)
+
+    assert str(caught.value).startswith("bedrock.converse: ")
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "echo", "opaque", "signed", "floor"),
+    [
+        (None, None, "reasoningContent.reasoningText", True, False, "none"),
+        ("aws", MODEL, "reasoningContent.reasoningText", True, True, "open_turn_with_call"),
+        ("aws", "us.deepseek.r1-v1:0", None, False, False, "none"),
+        (
+            "bedrock",
+            "openai.gpt-oss-120b-1:0",
+            "reasoningContent.reasoningText",
+            True,
+            False,
+            "none",
+        ),
+    ],
+)
+def test_the_rows_of_the_protocol(
+    provider: str | None,
+    model: str | None,
+    echo: str | None,
+    opaque: bool,
+    signed: bool,
+    floor: str,
+) -> None:
+    """Claude refuses unsigned thoughts, DeepSeek any, the others neither."""
+    row = contracts.resolve(provider, model, API)
+
+    assert (row.provider, row.reading.tags) == (None if provider is None else "aws", False)
+    assert (
+        row.returning.returns_in,
+        row.returning.opaque,
+        row.returning.signed,
+        row.returning.floor,
+    ) == (echo, opaque, signed, floor)
+
+
+def test_claude_on_bedrock_is_a_family_of_its_own() -> None:
+    """Its signatures are not read by the other models there."""
+    claude, other = contracts.resolve("aws", MODEL), contracts.resolve("aws", "amazon.nova-2")
+
+    assert contracts.family(claude) != contracts.family(other)
+
+
+def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
+    """AWS under each of its names."""
+    adapter = BedrockReader(CONTRACT)
+
+    assert adapter.id == API
+    assert adapter.can_handle(MODEL, "aws")
+    assert adapter.can_handle(None, "bedrock")
+    assert not adapter.can_handle(MODEL, "anthropic")
+    assert not adapter.can_handle(MODEL, None)
+
+
+def test_fields_of_the_whole_response_are_kept_with_it() -> None:
+    """Fields that were asked for by path, and what a guardrail found, belong to no block."""
+    fields, trace = {"stop_sequence": "##"}, {"guardrail": {"modelOutput": ["x"]}}
+    events = [
+        {"messageStop": {"stopReason": "end_turn", "additionalModelResponseFields": fields}},
+        {"metadata": {"metrics": {"latencyMs": 1}, "trace": trace}},
+    ]
+    body = whole(stopReason="end_turn", additionalModelResponseFields=fields, trace=trace)
+    kept = {"additionalModelResponseFields": fields, "trace": trace}
+
+    assert streamed(events).metadata == body.metadata == {"providerMetadata": kept}
+
+
+def test_a_block_of_a_hosted_tool_that_was_cut_off_is_kept() -> None:
+    """It is stated whole at its end, and the stream has none: what came of it is there."""
+    start = {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use"}
+    events = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": start}}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolUse": {"input": '{"q'}}}},
+    ]
+
+    assert streamed(events, interrupted=True).blocks == (
+        RawBlock(data={"toolUse": {**start, "input": '{"q'}}),
+    )
+
+
+# --- thoughts in the text
+
+NOVA, KIMI = "us.amazon.nova-micro-v1:0", "moonshot.kimi-k2-thinking"
+
+
+IN_TEXT = {
+    "Nova": (
+        NOVA,
+        "<thinking> I should call. </thinking>\n\nDone.",
+        "end_turn",
+        ([" I should call. "], "Done."),
+    ),
+    "Nova, cut off": (NOVA, "<thinking> I should", "max_tokens", ([" I should"], "")),
+    "Kimi": (KIMI, "<think>Plan.</think>\n\n42", "end_turn", (["Plan."], "42")),
+    "Kimi, a stray open": (KIMI, " <think> It is 30 C.", "end_turn", ([], "  It is 30 C.")),
+    "Kimi, cut off": (KIMI, "<think>Plan", "max_tokens", (["Plan"], "")),
+    "Kimi, before a call": (KIMI, "<think>Plan", "tool_use", (["Plan"], "")),
+    "Claude": ("us.anthropic.claude-sonnet-5", "a <think>b</think>", "end_turn", ([], None)),
+}
+
+
+@each("case", IN_TEXT)
+def test_models_that_write_their_thoughts_into_the_text_have_them_taken_out(case: str) -> None:
+    """And no others; a stray open delimiter does not swallow the answer after it."""
+    model, text, reason, (thoughts, answer) = IN_TEXT[case]
+    body = {
+        "output": {"message": {"role": "assistant", "content": [{"text": text}]}},
+        "stopReason": reason,
+    }
+    whole = normalize_response(body, provider="aws", model=model)
+    normalizer = StreamNormalizer("aws", model)
+    shown = [
+        chunk
+        for event in (
+            *(
+                {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": letter}}}
+                for letter in text
+            ),
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            {"messageStop": {"stopReason": reason}},
+        )
+        for chunk in normalizer.feed(event)
+    ]
+
+    assert [block.thought for block in whole.thinking] == thoughts
+    assert whole.text == (text if answer is None else answer)
+    assert normalizer.finish().blocks == whole.blocks
+    assert "".join(c.text for c in shown if isinstance(c, TextChunk)) == whole.text
+
+
+def test_citations_that_cite_no_text_are_all_kept() -> None:
+    """Nova's grounding sends them by themselves, whole and streamed alike."""
+    cited = [{"location": {"web": {"url": f"https://{name}.example"}}} for name in "ab"]
+    content = [{"text": "Oslo."}, *({"citationsContent": {"citations": [one]}} for one in cited)]
+    body = {"output": {"message": {"role": "assistant", "content": content}}}
+    message = normalize_response(body, provider="aws", model=NOVA)
+
+    assert [block.provider_metadata for block in message.blocks[1:]] == [
+        {"citations": [one]} for one in cited
+    ]
+    assert message.metadata is None
+
+
+def test_a_block_that_is_announced_as_nothing_is_not_unknown() -> None:
+    """Its first delta opens it."""
+    announced = {"contentBlockStart": {"contentBlockIndex": 0, "start": {}}}
+    said = {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Hi"}}}
+    message = streamed([announced, said])
+
+    assert (message.text, message.metadata) == ("Hi", None)
