@@ -104,7 +104,7 @@ def _parsed_each(texts: Sequence[str]) -> Iterator[Any]:
     return iter(together)
 
 
-def unfrozen_class(kind: Any) -> Any:
+def _unfrozen_class(kind: Any) -> Any:
     """Return a class with the slots of ``kind`` that is not frozen.
 
     Its objects are made empty, filled in place and become ``kind``'s own by taking that
@@ -116,9 +116,9 @@ def unfrozen_class(kind: Any) -> Any:
 
 
 _Text, _Thinking, _Message, _Origin, _Usage, _Counts = (
-    unfrozen_class(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
+    _unfrozen_class(kind) for kind in (TextBlock, ThinkingBlock, Message, Origin, Usage, Counts)
 )
-_Stored = unfrozen_class(StoredRow)
+_Stored = _unfrozen_class(StoredRow)
 
 
 def _text_block(text: str | None) -> TextBlock:

@@ -202,8 +202,6 @@ def _has_given(message: Message, data: str) -> bool:
 
 WITH_BLOCKS = '{"blocks":'
 """How the JSON begins in which more than a text is visible."""
-SEAL_ALONE = ('{"signature":"', '"}')
-"""The text around a signature, in the JSON of a thought that has no other field."""
 
 
 def may_free(message: Message, counts: Counts) -> bool:

@@ -20,7 +20,7 @@ OF_OWNER = (
     sessions.c.owner == bindparam("owner"),
 )
 """The condition that a session is its owner's; the key alone may be another owner's, too."""
-_CURSOR = re.compile(r"-?[0-9]{1,19}(\.-?[0-9]{1,19})*")
+_CURSOR = re.compile(r"-?[0-9]{1,19}(\.[0-9]{1,19})*")
 
 
 def owner_params(owner: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.ledger.records import SessionRow
-from reasoning_store.ledger.rows.decode import UNREADABLE, parsed, unfrozen_class
+from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.tables import sessions
 
 _t = sessions.c
@@ -28,7 +28,6 @@ COLUMNS = (
     _t.profile,
 )
 """The columns that ``decode_sessions`` takes."""
-_Session = unfrozen_class(SessionRow)
 
 
 def decode_sessions(rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
@@ -43,19 +42,21 @@ def decode_session(row: Sequence[Any]) -> SessionRow:
     """Return the session of a row of ``COLUMNS``."""
     key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
     created, updated, archived, erased = times
-    it: Any = _Session()
-    it.key, it.owner, it.id, it.encoding = key, owner, id_, encoding
-    it.title, it.profile = title, profile
-    it.metadata, it.settings, it.current_branch = parsed(metadata), parsed(settings), branch
-    if type(it.metadata) is not dict or type(it.settings) is not dict:
-        raise TypeError("an object was written")
-    it.created_at, it.updated_at, it.archived, it.erased_at = (
-        created,
-        updated,
-        archived == ARCHIVED,
-        erased,
+    made = SessionRow(
+        key=key,
+        owner=owner,
+        id=id_,
+        title=title,
+        metadata=parsed(metadata),
+        settings=parsed(settings),
+        encoding=encoding,
+        current_branch=branch,
+        created_at=created,
+        updated_at=updated,
+        archived=archived == ARCHIVED,
+        erased_at=erased,
+        profile=profile,
     )
-    it.message_count, it.preview = None, None
-    it.__class__ = SessionRow
-    made: SessionRow = it
+    if type(made.metadata) is not dict or type(made.settings) is not dict:
+        raise TypeError("an object was written")
     return made
