@@ -26,9 +26,10 @@ from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import StoreFailed, problem
-from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure, run_to_end
+from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure
 from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import ask_for_seals, find_named
+from reasoning_store.server.threads import run_to_end
 from reasoning_store.server.tracing import find_call
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
@@ -160,8 +161,6 @@ class Gateway:
     ) -> Response:
         """Return a provider's response as the client gets it."""
         headers = returned_headers(response, exchange.headers if exchange else {})
-        if not response.is_success:
-            return await self._explain(path, response, exchange, headers)
         if _is_stream(response):
             headers |= _UNBUFFERED
             return Relay(path, response, exchange, rewriter, headers, self._unsaved)
@@ -171,6 +170,9 @@ class Gateway:
             return _refuse_upstream(path, error, exchange)
         finally:
             await response.aclose()
+        if not response.is_success:
+            headers |= self._explain(content)
+            return Response(content, response.status_code, headers)
         if exchange is not None:
             try:
                 await run_to_end(exchange.record, content)
@@ -182,6 +184,14 @@ class Gateway:
         if rewriter is not None:
             content = rewriter.rewrite_whole(content)
         return Response(content, response.status_code, headers)
+
+    def _explain(self, content: bytes) -> dict[str, str]:
+        """Return the header that explains a provider's refusal, where it is known."""
+        text = content[:_MOST_EXPLAINED].decode("utf-8", "replace")
+        found = rs.explain_refusal(self._options.provider, text)
+        if found is None:
+            return {}
+        return {EXPLANATION_HEADER: str(found).encode("ascii", "replace").decode()}
 
     async def pass_on(self, request: Request, content: bytes = b"") -> Response:
         """Pass a request on that carries no conversation of ours."""
@@ -290,26 +300,6 @@ class Gateway:
             if call is not None:
                 call.fail(type(error).__name__)
             raise
-
-    async def _explain(
-        self,
-        path: str,
-        response: httpx2.Response,
-        exchange: Exchange | None,
-        headers: dict[str, str],
-    ) -> Response:
-        """Pass a provider's error on, with its explanation in a header."""
-        try:
-            content = await response.aread()
-        except httpx2.HTTPError as error:
-            return _refuse_upstream(path, error, exchange)
-        finally:
-            await response.aclose()
-        text = content[:_MOST_EXPLAINED].decode("utf-8", "replace")
-        found = rs.explain_refusal(self._options.provider, text)
-        if found is not None:
-            headers[EXPLANATION_HEADER] = str(found).encode("ascii", "replace").decode()
-        return Response(content, response.status_code, headers)
 
 
 def _named_session(request: Request) -> str | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
 
 from starlette.requests import Request
@@ -18,6 +16,7 @@ from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.conversation_items import StoredItem
 from reasoning_store.server.problems import problem
+from reasoning_store.server.threads import run_waiting
 
 Query: TypeAlias = Mapping[str, str]
 Work: TypeAlias = Callable[..., dict[str, Any] | Response]
@@ -40,10 +39,9 @@ def make_route(
 ) -> Route:
     """Return a route; ``absent`` answers for what is not stored here, with the body's bytes.
 
-    The work of a route that ``waits`` for a reply has a thread of its own: the replies that it
-    waits for are stored by the threads that all requests share.
+    The work of a route that ``waits`` for a reply has a thread of its own.
     """
-    run = _run_in_own_thread if waits else asyncio.to_thread
+    run = run_waiting if waits else asyncio.to_thread
 
     async def answer(request: Request) -> Response:
         body: dict[str, Any] = {}
@@ -66,20 +64,6 @@ def make_route(
         return Response(write_json(found), media_type="application/json")
 
     return Route(path, answer, methods=[method])
-
-
-async def _run_in_own_thread(work: Work, *given: Any, **named: Any) -> dict[str, Any] | Response:
-    found: Future[dict[str, Any] | Response] = Future()
-
-    def run() -> None:
-        try:
-            found.set_result(work(*given, **named))
-        except BaseException as error:
-            found.set_exception(error)
-
-    threading.Thread(target=run, name="reasoning-store-waiting", daemon=True).start()
-    # A client that leaves cancels its own waiting, not the work.
-    return await asyncio.shield(asyncio.wrap_future(found))
 
 
 def list_items(stored: Iterable[StoredItem], query: Query) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import httpx2
 from starlette.responses import Response
@@ -19,6 +18,7 @@ import reasoning_store as rs
 from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.server.problems import problem_body
 from reasoning_store.server.reply_modes import Rewriter
+from reasoning_store.server.threads import run_to_end
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
 
 _MOST_UNSAVED: Final = 1000
@@ -142,11 +142,6 @@ class UnsavedReplies:
 async def _wait_until_left(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def run_to_end(work: Callable[..., Any], *given: Any) -> None:
-    """Run a write of the store to its end, also where the client leaves meanwhile."""
-    await asyncio.shield(asyncio.to_thread(work, *given))
 
 
 def describe_failure(error: httpx2.HTTPError) -> tuple[int, str]:

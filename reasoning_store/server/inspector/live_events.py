@@ -1,16 +1,15 @@
 """A live reply as server-sent events: its chunks, and a word when the conversation has changed.
 
-Each page has a thread of its own while a reply arrives, because a follower waits for the next
-chunk. A stream without news ends after a while, and the browser asks again: so a server that
-stops waits for no page.
+A stream without news ends after a while, and the browser asks again: so a server that stops waits
+for no page.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 
 from reasoning_store import (
@@ -21,6 +20,7 @@ from reasoning_store import (
     TextChunk,
     ToolCallChunk,
 )
+from reasoning_store.server.threads import run_waiting
 
 _RETRY: Final = "retry: 1000\n\n"
 _LOOK_SECONDS: Final = 1.0
@@ -33,54 +33,24 @@ async def live_events(session: Session, head: int) -> AsyncIterator[str]:
     yield _RETRY
     for _ in range(_LOOKS):
         is_live = False
-        async for event in _in_thread(session):
-            is_live = True
-            yield event
+        with suppress(ReasoningStoreError):  # the page reads the conversation, and shows the error
+            async for chunk in _follow(session):
+                if not is_live:
+                    is_live = True
+                    yield _event("begin", {})
+                if (found := _piece(chunk)) is not None:
+                    yield _event("piece", found)
         if is_live or await asyncio.to_thread(session.head) != head:
             yield _event("changed", {})
             return
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _in_thread(session: Session) -> AsyncIterator[str]:
-    """Yield the events of a live reply, which a thread waits for."""
-    loop = asyncio.get_running_loop()
-    arrived: asyncio.Queue[str | None] = asyncio.Queue()
-    left = threading.Event()
-
-    def send(event: str | None) -> None:
-        try:
-            loop.call_soon_threadsafe(arrived.put_nowait, event)
-        except RuntimeError:  # the server has stopped
-            left.set()
-
-    def follow() -> None:
-        try:
-            for event in _chunk_events(session):
-                send(event)
-                if left.is_set():
-                    return
-        except ReasoningStoreError:
-            pass  # the page reads the conversation again, and shows the error
-        finally:
-            send(None)
-
-    threading.Thread(target=follow, name="reasoning-store-page", daemon=True).start()
-    try:
-        while (event := await arrived.get()) is not None:
-            yield event
-    finally:
-        left.set()
-
-
-def _chunk_events(session: Session) -> Iterator[str]:
-    begun = False
-    for chunk in session.follow():
-        if not begun:
-            begun = True
-            yield _event("begin", {})
-        if (found := _piece(chunk)) is not None:
-            yield _event("piece", found)
+async def _follow(session: Session) -> AsyncIterator[Chunk]:
+    """Yield the chunks of a live reply as they arrive."""
+    chunks = await asyncio.to_thread(session.follow)
+    while (chunk := await run_waiting(next, chunks, None)) is not None:
+        yield chunk
 
 
 def _piece(chunk: Chunk) -> dict[str, Any] | None:
