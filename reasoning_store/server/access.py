@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reasoning_store.owner import Owner
+from reasoning_store.server.bodies import read_up_to
 from reasoning_store.server.options import ServerOptions, token_digest
 from reasoning_store.server.problems import problem
 from reasoning_store.store import Store
@@ -132,11 +133,9 @@ class Access:
         """Give a browser whose form has a token a cookie instead of the token."""
         if request.method != "POST":
             return _sign_in_page(200)
-        form = b""
-        async for piece in request.stream():
-            form += piece
-            if len(form) > _LONGEST_FORM:
-                return _sign_in_page(413)
+        form = await read_up_to(request, _LONGEST_FORM)
+        if form is None:
+            return _sign_in_page(413)
         token = parse_qs(form.decode("latin-1")).get("token", [""])[0]
         owner = self._options.tokens.get(token_digest(token))
         if owner is None:

@@ -6,9 +6,8 @@ import json
 from typing import Any, NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import Response
 
-from reasoning_store.server.problems import problem
+from reasoning_store.server.problems import Refused, problem
 
 
 class Body(NamedTuple):
@@ -18,18 +17,14 @@ class Body(NamedTuple):
     value: dict[str, Any]
 
 
-async def read_body(
-    request: Request, largest: int, *, may_be_empty: bool = False
-) -> Body | Response:
-    """Return a request's body, or why it is refused; one that is too large is not read."""
+async def read_body(request: Request, largest: int, *, may_be_empty: bool = False) -> Body:
+    """Return a request's body; raise ``Refused`` for one that is too large or no JSON object."""
     path = request.url.path
-    length = request.headers.get("content-length", "")
-    content: bytes | None = b"" if not length.isdigit() or int(length) <= largest else None
-    if content is not None:
-        content = await _read_up_to(request, largest)
+    content = await read_up_to(request, largest)
     if content is None:
         text = f"the body has more than {largest} bytes"
-        return problem(path, 413, text, code="body_too_large", headers={"Connection": "close"})
+        headers = {"Connection": "close"}
+        raise Refused(problem(path, 413, text, code="body_too_large", headers=headers))
     if may_be_empty and not content:
         return Body(b"", {})
     try:
@@ -37,11 +32,15 @@ async def read_body(
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        return problem(path, 400, "the body is not a JSON object", code="invalid_json")
+        raise Refused(problem(path, 400, "the body is not a JSON object", code="invalid_json"))
     return Body(content, value)
 
 
-async def _read_up_to(request: Request, largest: int) -> bytes | None:
+async def read_up_to(request: Request, largest: int) -> bytes | None:
+    """Return a request's body; ``None`` if it is larger, and then its rest is not read."""
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > largest:
+        return None
     pieces, size = [], 0
     async for piece in request.stream():
         size += len(piece)

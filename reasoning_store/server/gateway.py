@@ -83,8 +83,6 @@ class Gateway:
         if not rewrites(mode, path):
             return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
         body = await read_body(request, self._options.largest_body)
-        if isinstance(body, Response):
-            return body
         content, session_id = body.content, _named_session(request)
         if path == "/v1/responses":
             content, session_id = await asyncio.to_thread(
@@ -205,8 +203,6 @@ class Gateway:
         """Count the tokens of a request as it would be sent: with its thinking."""
         path, _ = self._split_path(request)
         body = await read_body(request, self._options.largest_body)
-        if isinstance(body, Response):
-            return body
         content = body.content
         asked = path.removesuffix("/count_tokens")
         exchange = await self._begin(
@@ -225,8 +221,6 @@ class Gateway:
         """Have the provider compact a conversation, which it is sent with its thinking."""
         path, _ = self._split_path(request)
         body = await read_body(request, self._options.largest_body)
-        if isinstance(body, Response):
-            return body
         content, session_id = body.content, _named_session(request)
         found = await asyncio.to_thread(self._find_named, request, body.value)
         if found is not None:

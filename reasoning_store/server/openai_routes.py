@@ -47,10 +47,7 @@ def make_route(
         body: dict[str, Any] = {}
         content = b""
         if method == "POST":
-            given = await read_body(request, largest_body, may_be_empty=True)
-            if isinstance(given, Response):
-                return given
-            content, body = given
+            content, body = await read_body(request, largest_body, may_be_empty=True)
         try:
             found = await run(
                 work, request_owner(request), body, request.query_params, **request.path_params

@@ -65,6 +65,14 @@ def problem_body(
     return {"error": {"message": message, "type": of_openai, "param": param, "code": code}}
 
 
+class Refused(Exception):
+    """A request is not carried out: the response is the answer to it."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status_code)
+        self.response = response
+
+
 class StoreFailed(Exception):
     """The store failed, and the chat must not go on without it."""
 
@@ -95,6 +103,12 @@ async def answer_unknown(request: Request, error: Exception) -> Response:
     if status == 405:
         return problem(path, 405, f"{request.method} is not allowed at {path}", code="bad_method")
     return problem(path, status, f"there is no {request.method} {path} here", code="unknown_url")
+
+
+async def answer_refused(request: Request, error: Exception) -> Response:
+    """Answer a request that is not carried out."""
+    assert isinstance(error, Refused)
+    return error.response
 
 
 async def answer_store_error(request: Request, error: Exception) -> Response:

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from reasoning_store.server.bodies import read_up_to
 from reasoning_store.server.inspector.rendering import template
 
 _CSP: Final = (
@@ -43,11 +44,9 @@ def render_page(request: Request, name: str, values: dict[str, Any], status: int
 
 async def read_form(request: Request) -> list[tuple[str, str]]:
     """Return the fields of a form that one of our own pages has sent."""
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > _LARGEST_FORM:
-            raise HTTPException(413)
+    body = await read_up_to(request, _LARGEST_FORM)
+    if body is None:
+        raise HTTPException(413)
     fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
     given, cookie = dict(fields).get(_FIELD, ""), request.cookies.get(_COOKIE, "")
     if not cookie or not secrets.compare_digest(given.encode(), cookie.encode()):
