@@ -4,14 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
+from reasoning_store.conversation.blocks import Counts, user
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.records import NewMessage, SessionRow
 from reasoning_store.ledger.view_records import (
     CompactionRow,
     NewCompaction,
     RangeSnapshot,
     SummaryRow,
 )
+
+from .histories import answered, new_session, said
+
+
+def summary(text: str = "They met.", tokens: int = 5, **given: Any) -> NewMessage:
+    return NewMessage(user(text), Counts(visible=tokens, **given))
+
+
+def conversation(ledger: Ledger, turns: int) -> SessionRow:
+    """A session of turns of two messages each: 1-2, 3-4, ..."""
+    session = new_session(ledger)
+    for n in range(turns):
+        ledger.messages.append(session.key, 1, [said(f"q{n}"), answered(f"a{n}", f"t{n}")])
+    return session
 
 
 def compact(

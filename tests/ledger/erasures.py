@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -28,3 +29,14 @@ steps = st.lists(
     min_size=2,
     max_size=9,
 )
+
+
+def found(path: Path, name: str) -> dict[str, int]:
+    """In which files of a database a name can still be read, and how often."""
+    return {
+        file.name: count
+        for file in path.parent.iterdir()
+        if file.name.startswith(path.name)
+        for count in [file.read_bytes().count(f"<{name}>".encode())]
+        if count
+    }

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Counts,
     Message,
-    Origin,
     TextBlock,
-    ThinkingBlock,
-    Usage,
     assistant,
     user,
 )
@@ -34,24 +29,17 @@ from reasoning_store.conversation.errors import (
     Conflict,
     InvalidCall,
     NotFound,
-    ReasoningStoreError,
 )
-from reasoning_store.ledger import compactions
-from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
-    DraftRow,
     Imported,
-    NewMessage,
-    ReasoningUsed,
     SessionRow,
 )
-from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.ledger.transfer import load
-from reasoning_store.ledger.view_records import NewCompaction, SummaryRow
-from tests.properties import each, examples
+from tests.properties import examples
 
 from .compacting import compact
+from .exporting import every, rich
 from .histories import (
     add_part,
     answered,
@@ -67,28 +55,6 @@ from .histories import (
 )
 from .opening import never_rewritten
 from .whole import whole
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def other(
-    request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path
-) -> Iterator[Ledger]:
-    """An open ledger next to the first, on each engine."""
-    if request.param == "sqlite":
-        path = tmp_path / "other.db"
-        path.write_bytes(sqlite_template.read_bytes())
-        url = f"sqlite:///{path}"
-    else:
-        create: Callable[..., Any] = request.getfixturevalue("create_database")
-        made = create(request.getfixturevalue("postgres_template"))
-        url = made.render_as_string(hide_password=False)
-    with Ledger.open(url) as opened:
-        yield opened
-
-
-def every(ledger: Ledger, session: SessionRow | None = None) -> list[str]:
-    return list(ledger.transfer.export_lines(None if session is None else session.key))
-
 
 Step = tuple[str, int, Any]
 steps = st.lists(
@@ -191,36 +157,6 @@ def test_what_is_imported_is_what_was_exported(
         assert ledger.views.view(session.key, branch) == other.views.view(session.key, branch)
     assert other.transfer.import_lines(exported) == Imported(sessions=1, already=done.messages)
     assert exported == every(other, session)
-
-
-def rich(ledger: Ledger, owners: int = 2) -> list[SessionRow]:
-    """A few sessions with a bit of everything."""
-    made = []
-    for n in range(owners):
-        owner = f"o{n}\u00e9"
-        ledger.profiles.set(owner, f"p{n}", {"x": n})
-        for name in ("a", "b"):
-            session = ledger.sessions.create(
-                owner, name, encoding="o200k_base", title="t\u00e9", metadata={"m": [1.5]}
-            )
-            key = session.key
-            ledger.sessions.use_profile(key, f"p{n}")
-            reply = replace(answered(origin=Origin(model="m")), request_facts={"x": 1})
-            ledger.messages.append(
-                key, 1, [said(), reply, said(), calling("c"), answering("c"), said()]
-            )
-            ledger.messages.append(key, 1, [answered(), said()], idempotency_key="k")
-            fork = ledger.branches.fork(key, 1, 5)
-            ledger.messages.append(key, fork, [answered("x" * 3000, "\0")])
-            ledger.branches.fork(key, fork, 2)
-            compact(ledger, key, 1, 1, 2, said("first"))
-            compact(ledger, key, 1, 1, 5, said("both"))
-            ledger.erasure.erase_message(key, 1, 8)
-            draft = ledger.drafts.begin(key, fork)
-            add_part(ledger, draft, 1, part("so far"))
-            made.append(session)
-    ledger.sessions.archive(made[-1].key)
-    return made
 
 
 def test_a_whole_store_moves(ledger: Ledger, other: Ledger) -> None:
@@ -338,112 +274,6 @@ def test_a_killed_import_is_run_again(ledger: Ledger, tmp_path: Path) -> None:
         assert exported == every(fresh)
 
 
-def test_different_stored_content_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
-    """Named with its line; nothing of that session changes, and it can be left out."""
-    sessions = rich(ledger)
-    exported = every(ledger)
-    theirs = sessions[0]
-    mine = other.sessions.create(theirs.owner, theirs.id, encoding="o200k_base")
-    other.messages.append(mine.key, 1, [said("another message")])
-    before = every(other, mine)
-
-    says = rf"^line \d+: session {re.escape(repr(theirs.id))}: another message is at 1 of branch 1"
-    with pytest.raises(Conflict, match=says) as refused:
-        other.transfer.import_lines(exported)
-    assert "on_conflict skip" in str(refused.value.hint)
-    assert before == every(other, mine)
-    done = other.transfer.import_lines(exported, on_conflict="skip")
-
-    assert before == every(other, mine)
-    assert (done.sessions, done.skipped) == (3, (theirs.id,))
-    for session in sessions[1:]:
-        assert every(ledger, session) == every(other, session)
-    with pytest.raises(InvalidCall):
-        other.transfer.import_lines(exported, on_conflict="perhaps")  # type: ignore[arg-type]
-
-
-def test_new_messages_are_appended_after_the_stored_ones(ledger: Ledger, other: Ledger) -> None:
-    """A later export of the same sessions adds what is new, a draft's message in its place."""
-    session = rich(ledger, 1)[0]
-    other.transfer.import_lines(every(ledger))
-    other.sessions.rename(session.key, "my own name for it")
-    ledger.messages.append(session.key, 1, [said("since")])
-    ledger.messages.append(session.key, 2, [said("since")], resolve=resolved)
-    newest = ledger.branches.fork(session.key, 1, 9)
-    ledger.messages.append(session.key, newest, [said("beside")])
-
-    done = other.transfer.import_lines(every(ledger))
-
-    assert done.messages == 4
-    for branch in (1, 2, newest):
-        assert ledger.history.read(session.key, branch) == other.history.read(session.key, branch)
-    assert other.sessions.get(session.owner, session.id).title == "my own name for it"
-    assert other.audit.verify().ok
-
-
-def test_what_was_erased_here_is_not_brought_back(ledger: Ledger, other: Ledger) -> None:
-    """By an older export: that session is another one now, its summaries too."""
-    session = rich(ledger, 1)[0]
-    exported = every(ledger)
-    other.transfer.import_lines(exported)
-    other.erasure.erase_message(session.key, 1, 2)
-    before = every(other, session)
-
-    with pytest.raises(Conflict, match="a message was erased at 2 of branch 1"):
-        other.transfer.import_lines(exported)
-
-    assert other.transfer.import_lines(exported, on_conflict="skip").skipped == (session.id,)
-    assert every(other, session) == before
-    assert other.history.get(session.key, 1, 2).message.status == "erased"
-
-
-def test_another_encoding_is_a_recount(ledger: Ledger, other: Ledger) -> None:
-    """Asked for outside of any transaction; without a counter it is refused."""
-    session = rich(ledger, 1)[0]
-    exported = every(ledger, session)
-
-    def count(message: Message, encoding: str) -> Counts:
-        other.sessions.page("u")
-        assert encoding == "cl100k_base"
-        return Counts(visible=7, thinking=tuple(2 for _ in message.thinking))
-
-    other.sessions.create(session.owner, session.id, encoding="cl100k_base")
-    with pytest.raises(InvalidCall, match="counts"):
-        other.transfer.import_lines(exported)
-    other.transfer.import_lines(exported, count=count)
-
-    assert other.sessions.get(session.owner, session.id).encoding == "cl100k_base"
-    assert other.branches.head(session.key, 1).visible == 8 * 7
-    made = other.views.compactions(session.key, 1, every=True)
-    assert [row.counts.visible for row in made if isinstance(row, SummaryRow)] == [7, 7]
-    assert other.audit.verify().ok
-    assert other.transfer.import_lines(exported, count=count).messages == 0
-
-
-def test_what_was_used_is_recounted_with_the_messages(ledger: Ledger, other: Ledger) -> None:
-    """Of what is erased only the old number is left, and stays used."""
-    session = new_session(ledger)
-    reported = NewMessage(
-        assistant(ThinkingBlock(thought="t"), usage=Usage(reasoning=7)), Counts(thinking=(9,))
-    )
-    ledger.messages.append(session.key, 1, [said(), answered(), reported, answered()])
-    before = ledger.budgets.get(session.key).thought.counted
-    ledger.erasure.erase_message(session.key, 1, 4)
-    exported = list(ledger.transfer.export_lines(session.key))
-
-    for _ in range(2):
-        other.transfer.import_lines(
-            exported,
-            mask=lambda it: it if it.status == "erased" else replace(it, metadata={"masked": True}),
-            count=lambda message, _: Counts(thinking=tuple(1000 for _ in message.thinking)),
-        )
-
-    assert other.budgets.get(session.key).thought == ReasoningUsed(
-        reported=7, counted=before // 2 + 1000, unreported=2
-    )
-    assert other.audit.verify().ok
-
-
 def test_a_masker_filters_an_import(ledger: Ledger, other: Ledger) -> None:
     """What it changes is counted anew; what it leaves keeps its counts; drafts too."""
     session = new_session(ledger)
@@ -521,284 +351,6 @@ def test_a_refused_import_leaves_no_half_of_a_batch(ledger: Ledger, other: Ledge
     assert every(other) == every(ledger)
 
 
-def lines_with(*changed: Any) -> list[str]:
-    head = [
-        {"type": "reasoning-store", "version": 1},
-        {"type": "session", "id": "s", "encoding": "x"},
-    ]
-    return [json.dumps(line) for line in [*head, *changed]]
-
-
-SAID = {"type": "message", "message": {"role": "user", "blocks": []}, "counts": {}}
-OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
-    (["{}"], 1, "type"),
-    ([json.dumps(SAID)], 1, "does not say that this is an export"),
-    ([json.dumps({"type": "reasoning-store", "version": 3})], 1, "version"),
-    (lines_with({"type": "session", "id": "t", "encoding": "x"}), 3, "not ended"),
-    (lines_with({"type": "end", "sessions": 1}), 3, "not ended"),
-    (lines_with({"type": "session_end", "messages": 1}), 3, "1 were to come, 0 did"),
-    (lines_with(SAID, {"type": "session_end", "messages": 0}), 4, "0 were to come, 1 did"),
-    (
-        lines_with({"type": "session_end", "messages": 0}, {"type": "end", "sessions": 2}),
-        4,
-        "2 were to come, 1 did",
-    ),
-    (lines_with({"type": "session_end", "messages": 0}, SAID), 4, "no session was begun"),
-    (lines_with({**SAID, "position": 2}), 3, "position: is not 1"),
-    (lines_with({**SAID, "branch": 2}), 3, "branch: has no line"),
-    (lines_with({**SAID, "batch": 2}), 3, "repeat, batch"),
-    (lines_with({**SAID, "repeat": "a" * 32, "batch": 0}), 3, "batch"),
-    (
-        lines_with(
-            {**SAID, "repeat": "a" * 32, "batch": 3}, SAID, {"type": "session_end", "messages": 2}
-        ),
-        3,
-        "covers messages that did not come",
-    ),
-    (
-        lines_with(
-            {**SAID, "repeat": "a" * 32, "batch": 4},
-            SAID,
-            {"type": "branch", "number": 2, "parent": 1, "first": 2},
-            SAID,
-        ),
-        3,
-        "covers messages that did not come",
-    ),
-    (
-        lines_with(
-            {**SAID, "repeat": "a" * 32, "batch": 2}, {**SAID, "repeat": "b" * 32, "batch": 1}
-        ),
-        4,
-        "among the messages of another",
-    ),
-    (lines_with({**SAID, "counts": {"thinking": [1]}}), 3, "one number for each thinking"),
-    (lines_with({**SAID, "message": {"role": "secret"}}), 3, "role"),
-    (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "streaming"),
-    (
-        lines_with(
-            {
-                **SAID,
-                "message": {"role": "user", "blocks": [{"type": "thinking", "thought": "secret"}]},
-                "counts": {"thinking": [1]},
-            }
-        ),
-        3,
-        "only a model thinks",
-    ),
-    (
-        lines_with(
-            {
-                **SAID,
-                "message": {
-                    "role": "user",
-                    "status": "erased",
-                    "blocks": [{"type": "text", "text": "secret"}],
-                },
-            }
-        ),
-        3,
-        "is erased and still has content",
-    ),
-    (lines_with({**SAID, "id": "\0secret"}), 3, "id"),
-    (lines_with({"type": "branch", "number": 2}), 3, "branch"),
-    (lines_with({"type": "branch", "number": 2, "parent": 1, "first": 5}), 3, "position"),
-    (lines_with({"type": "branch", "number": 9, "parent": 1, "first": 1}), 3, "next branch is"),
-    (
-        lines_with({"type": "branch", "number": 1, "nextCompaction": 2**31 - 1}),
-        3,
-        "nextCompaction: must be",
-    ),
-    (
-        lines_with(
-            {
-                "type": "compaction",
-                "branch": 1,
-                "number": 1,
-                "first": 1,
-                "last": 1,
-                "message": {"role": "assistant", "blocks": [{"type": "text", "text": "secret"}]},
-                "counts": {},
-            }
-        ),
-        3,
-        "summary",
-    ),
-    (
-        lines_with(
-            {
-                "type": "draft",
-                "branch": 1,
-                "id": "d",
-                "origin": {"secret": 1},
-                "parts": [],
-                "createdAt": 1,
-            }
-        ),
-        3,
-        "origin",
-    ),
-    (
-        lines_with({"type": "draft", "branch": 2, "id": "d", "parts": [], "createdAt": 1}),
-        3,
-        "has no line of its own",
-    ),
-    (
-        lines_with({"type": "draft", "branch": 1, "id": "d", "parts": ["\0"], "createdAt": 1}),
-        3,
-        "parts",
-    ),
-    (
-        [
-            json.dumps({"type": "reasoning-store", "version": 1}),
-            json.dumps({"type": "session", "id": "s" * 2000, "encoding": "x"}),
-        ],
-        2,
-        "a session id is longer",
-    ),
-]
-
-
-@each("given_, number, says", OUT_OF_PLACE)
-def test_a_line_that_does_not_fit_is_named(
-    ledger: Ledger, given_: list[str], number: int, says: str
-) -> None:
-    """By its number; nothing of its session is written."""
-    count = sum(json.loads(line).get("type") == "message" for line in given_)
-    end = json.dumps({"type": "session_end", "messages": count})
-
-    with pytest.raises(ReasoningStoreError) as caught:
-        ledger.transfer.import_lines([*given_, end])
-
-    assert str(caught.value).startswith(f"line {number}: ")
-    assert says in str(caught.value)
-    assert "secret" not in str(caught.value)
-    assert isinstance(caught.value, (InvalidCall, Conflict))
-
-
-SUMMED = {
-    "type": "compaction",
-    "branch": 1,
-    "number": 1,
-    "first": 1,
-    "last": 2,
-    "message": {"role": "user", "blocks": [{"type": "text", "text": "secret"}]},
-    "counts": {},
-}
-CLEARED = {"type": "compaction", "branch": 1, "number": 1, "first": 1, "last": 2, "clears": True}
-ASKED = {**SAID, "message": SUMMED["message"]}
-REPLIED = {"type": "message", "message": {"role": "assistant", "blocks": []}, "counts": {}}
-LIES: dict[str, tuple[list[Any], int, str]] = {
-    "overlap": ([SUMMED, {**SUMMED, "number": 2, "last": 4}], 2, "reaches into another"),
-    "behind the end": ([{**SUMMED, "last": 9}], 1, "has no such range"),
-    "backwards": ([{**SUMMED, "first": 2, "last": 1}], 1, "has no such range"),
-    "a clearing's beginning": ([{**CLEARED, "first": 2}], 1, "begins at 1"),
-    "within a turn": ([{**SUMMED, "last": 3}], 1, "whole turns"),
-    "from within a turn": ([{**SUMMED, "first": 2, "last": 4}], 1, "whole turns"),
-    "the open turn": ([{**SUMMED, "first": 5, "last": 6}], 1, "whole turns"),
-    "taken along from nowhere": ([{**SUMMED, "last": 3, "copiedFrom": 1}], 1, "whole turns"),
-    "superseding nothing": ([{**SUMMED, "supersedes": [7]}], 1, "supersedes what is not"),
-    "superseding itself": ([{**SUMMED, "supersedes": [1]}], 1, "supersedes what is not"),
-    "superseding a clearing": (
-        [{**CLEARED, "supersededBy": 2}, {**SUMMED, "number": 2, "supersedes": [1]}],
-        2,
-        "supersedes what is not",
-    ),
-    "superseding what is beside": (
-        [
-            {**SUMMED, "supersededBy": 2},
-            {**SUMMED, "number": 2, "first": 3, "last": 4, "supersedes": [1]},
-        ],
-        2,
-        "supersedes what is not",
-    ),
-    "superseded, and behind the end": (
-        [
-            {**SUMMED, "first": 3, "last": 9, "supersededBy": 2},
-            {**SUMMED, "number": 2, "last": 4, "supersedes": [1]},
-        ],
-        1,
-        "has no such range",
-    ),
-    "superseded by nobody": ([{**SUMMED, "supersededBy": 7}], 1, "is not superseded by"),
-    "superseded in silence": (
-        [SUMMED, {**SUMMED, "number": 2, "last": 4, "supersedes": [1]}],
-        1,
-        "is not superseded by",
-    ),
-    "twice": ([SUMMED, SUMMED], 2, "is that of another"),
-    "the last number": ([{**SUMMED, "number": 2**31 - 1}], 1, "number: must be"),
-    "no such branch": ([{**SUMMED, "branch": 2}], 1, "has no line of its own"),
-}
-
-
-@pytest.mark.parametrize("case", LIES)
-def test_a_compaction_that_cannot_stand_so_is_refused_by_its_line(
-    ledger: Ledger, case: str
-) -> None:
-    """Not only what it says: also what it says of the others. The true ones can come again."""
-    made, which, says = LIES[case]
-    whole = {"type": "session_end", "messages": 6}
-    said_ = [ASKED, REPLIED] * 3
-
-    with pytest.raises(InvalidCall) as caught:
-        ledger.transfer.import_lines(lines_with(*said_, *made, whole))
-
-    assert str(caught.value).startswith(f"line {8 + which}: ")
-    assert says in str(caught.value)
-    assert "secret" not in str(caught.value)
-    end = {"type": "end", "sessions": 1}
-    wide = {**SUMMED, "number": 2, "last": 4, "supersedes": [1]}
-    true = [{**SUMMED, "supersededBy": 2}, wide, {**CLEARED, "number": 3}]
-    ledger.transfer.import_lines(lines_with(*said_, *true, whole, end))
-    assert ledger.audit.verify().ok
-
-
-WRONG: dict[str, list[Any]] = {
-    "a line": [{"type": "message", "message": 5}],
-    "a branch": [{"type": "branch", "number": 7, "parent": 1, "first": 1}],
-    "the end": [{"type": "session_end", "messages": 9}],
-    "a compaction": [
-        {"type": "branch", "number": 2, "parent": 1, "first": 2},
-        {"type": "draft", "branch": 2, "id": "d", "parts": ["[]"], "createdAt": 1},
-        {**SUMMED, "last": 1},
-        {"type": "session_end", "messages": 2},
-    ],
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_lines_leave_nothing_of_a_session_that_they_began(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
-    """The right ones may say something else from the first message on."""
-    monkeypatch.setattr(load, "_AT_ONCE", 1)
-    end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
-
-    with pytest.raises(ReasoningStoreError):
-        ledger.transfer.import_lines(lines_with(ASKED, REPLIED, *WRONG[case]))
-
-    assert not [line for line in every(ledger) if json.loads(line)["type"] == "session"]
-    assert ledger.transfer.import_lines(lines_with(REPLIED, *end)).messages == 1
-    assert ledger.audit.verify().ok
-
-
-def test_a_session_that_is_left_out_was_not_begun(ledger: Ledger) -> None:
-    """The others come."""
-    first = lines_with(ASKED, *WRONG["a branch"], {"type": "session_end", "messages": 1})
-    others = [
-        {"type": "session", "id": "second", "encoding": "o200k_base"},
-        {"type": "session_end", "messages": 0},
-        {"type": "end", "sessions": 2},
-    ]
-
-    done = ledger.transfer.import_lines([*first, *map(json.dumps, others)], on_conflict="skip")
-
-    assert (done.skipped, done.sessions) == (("s",), 1)
-    left = [json.loads(line) for line in every(ledger)]
-    assert [line["id"] for line in left if line["type"] == "session"] == ["second"]
-
-
 @pytest.mark.parametrize("name", ["reported", "counted", "unreported"])
 def test_a_session_that_used_something_else_than_its_messages_is_refused(
     ledger: Ledger, other: Ledger, name: str
@@ -814,185 +366,6 @@ def test_a_session_that_used_something_else_than_its_messages_is_refused(
 
     assert other.transfer.import_lines(true).sessions == 1
     assert other.audit.verify().ok
-
-
-def test_an_older_export_takes_no_compaction_back(ledger: Ledger, other: Ledger) -> None:
-    """What supersedes what follows from all of them, and what was undone stays so."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    compact(ledger, session.key, 1, 1, 2, said("first"))
-    compact(ledger, session.key, 1, 3, 4, said("second"))
-    older = every(ledger)
-    other.transfer.import_lines(older)
-    compact(ledger, session.key, 1, 1, 4, said("both"))
-    ledger.compactions.undo(session.key, 1, 3)
-    ledger.compactions.undo(session.key, 1, 2)
-    compact(ledger, session.key, 1, 1, 6, said("all"))
-    newer = every(ledger)
-
-    ledger.transfer.import_lines(older)
-    other.transfer.import_lines(newer)
-
-    assert every(ledger) == newer == every(other)
-    assert ledger.audit.verify().ok
-    assert other.audit.verify().ok
-
-
-def test_what_was_undone_inside_of_another_is_learnt(ledger: Ledger, other: Ledger) -> None:
-    """What it stood for is inside of the one around it, there as here."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    for last in (2, 4, 6):
-        compact(ledger, session.key, 1, 1, last, said(f"to {last}"))
-    fork = ledger.branches.fork(session.key, 1, 7)
-    ledger.messages.append(session.key, fork, [answered()])
-    other.transfer.import_lines(every(ledger))
-    ledger.compactions.undo(session.key, fork, 2)
-
-    other.transfer.import_lines(every(ledger))
-
-    assert every(other) == every(ledger)
-    assert other.audit.verify().ok
-
-
-def test_a_summary_comes_along_with_a_fork_that_has_no_message_yet(
-    ledger: Ledger, other: Ledger
-) -> None:
-    """It ends right before the fork's first own position, and nothing stands there."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [one for _ in range(3) for one in (said(), answered())])
-    compact(ledger, session.key, 1, 1, 4, said("two turns"))
-    ledger.branches.fork(session.key, ledger.branches.fork(session.key, 1, 5), 5)
-
-    other.transfer.import_lines(every(ledger))
-
-    assert every(other) == every(ledger)
-    assert other.audit.verify().ok
-
-
-ENDS: dict[str, Callable[[Ledger, DraftRow], Any]] = {
-    "by its recorder": lambda ledger, draft: ledger.drafts.finish(draft, [answered()]),
-    "by somebody else": lambda ledger, draft: ledger.messages.append(
-        draft.session_key, draft.branch, [said()], resolve=resolved
-    ),
-    "without a word": lambda ledger, draft: (
-        ledger.drafts.drop(draft),
-        ledger.messages.append(draft.session_key, draft.branch, [said()]),
-    ),
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
-def test_an_older_export_brings_no_draft_back(ledger: Ledger, end: str) -> None:
-    """It has become a message here, or the branch has gone on without it."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [said()])
-    draft = ledger.drafts.begin(session.key, 1)
-    add_part(ledger, draft, 1, part("so far"))
-    older = every(ledger)
-    ENDS[end](ledger, draft)
-    newer = every(ledger)
-
-    ledger.transfer.import_lines(older)
-
-    assert every(ledger) == newer
-
-
-def test_an_empty_draft_is_not_exported(ledger: Ledger) -> None:
-    """It would be ended as nothing; exports that have one bring none."""
-    session = new_session(ledger)
-    before = every(ledger)
-    ledger.drafts.begin(session.key, 1)
-    assert every(ledger) == before
-    draft = {"type": "draft", "branch": 1, "id": "d", "parts": [], "createdAt": 1}
-    end = [{"type": "session_end", "messages": 0}, {"type": "end", "sessions": 1}]
-
-    ledger.transfer.import_lines(lines_with(draft, *end))
-
-    assert ledger.drafts.get(session_key("", "s"), 1) is None
-
-
-def test_a_draft_in_whose_place_another_came_is_a_conflict(ledger: Ledger, other: Ledger) -> None:
-    """A branch has one at a time."""
-    session = new_session(ledger)
-    other.transfer.import_lines(every(ledger))
-    add_part(ledger, ledger.drafts.begin(session.key, 1), 1, part("so far"))
-    here = other.drafts.begin(session.key, 1)
-
-    with pytest.raises(Conflict, match="another reply is being recorded"):
-        other.transfer.import_lines(every(ledger))
-
-    assert [draft.id for draft in [other.drafts.get(session.key, 1)] if draft] == [here.id]
-
-
-def test_a_draft_of_the_same_id_as_a_message_is_not_taken(ledger: Ledger) -> None:
-    """It would become a second one."""
-    reply = {**REPLIED, "id": "d"}
-    draft = {"type": "draft", "branch": 1, "id": "d", "parts": ["[]"], "createdAt": 1}
-    end = [{"type": "session_end", "messages": 1}, {"type": "end", "sessions": 1}]
-
-    ledger.transfer.import_lines(lines_with(reply, draft, *end))
-
-    assert not [line for line in every(ledger) if json.loads(line)["type"] == "draft"]
-
-
-def test_compactions_that_are_there_already_are_not_written_again(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was undone elsewhere since is, and nothing besides."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    compact(ledger, session.key, 1, 1, 2, said("first"))
-    compact(ledger, session.key, 1, 1, 4, said("both"))
-    compact(ledger, session.key, 1, 5, 6, said("third"))
-    lines = every(ledger)
-    undone = [{**json.loads(line), "undoneAt": 5} for line in lines if '"number":3' in line]
-    newer = [line for line in lines[:-2] if '"number":3' not in line]
-    newer += [*map(json.dumps, undone), *lines[-2:]]
-    written: list[Any] = []
-    many = Statement.many
-
-    def counting(self: Statement, connection: Any, params: Any) -> None:
-        written.extend(params)
-        many(self, connection, params)
-
-    monkeypatch.setattr(Statement, "many", counting)
-    ledger.transfer.import_lines(lines)
-    assert written == []
-    ledger.transfer.import_lines(newer)
-
-    assert [(row["this"], row["undone"]) for row in written] == [(3, 5)]
-
-
-def test_compactions_come_in_one_after_the_other_with_those_that_are_made(ledger: Ledger) -> None:
-    """Two that overlap are never both in force, whichever comes first."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [one for _ in range(4) for one in (said(), answered())])
-    end = [{"type": "session_end", "messages": 8}, {"type": "end", "sessions": 1}]
-    lines = [
-        line for line in every(ledger) if json.loads(line)["type"] not in ("session_end", "end")
-    ]
-    lines += map(json.dumps, [{**SUMMED, "number": 5, "last": 4}, *end])
-    made, go_on = threading.Event(), threading.Event()
-    wanted = NewCompaction(first=3, last=6, summary=said("here"))
-
-    def work(connection: Any) -> None:
-        compactions.compact(connection, session.key, 1, wanted, now=5)
-        made.set()
-        go_on.wait(120)
-
-    with ThreadPoolExecutor(2) as threads:
-        here = threads.submit(ledger.database.write, work)
-        assert made.wait(120)
-        imported = threads.submit(ledger.transfer.import_lines, lines)
-        with pytest.raises(TimeoutError):
-            imported.result(0.5)
-        go_on.set()
-        here.result(120)
-        with pytest.raises(Conflict, match="other compactions are there"):
-            imported.result(120)
-
-    assert ledger.audit.verify().ok
 
 
 def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> None:
