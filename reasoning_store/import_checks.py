@@ -9,11 +9,7 @@ from typing import Any
 from reasoning_store.conversation import codec, validation
 from reasoning_store.conversation import settings as _settings
 from reasoning_store.conversation.blocks import Origin
-from reasoning_store.conversation.errors import (
-    CorruptRow,
-    InvalidCall,
-    SettingError,
-)
+from reasoning_store.conversation.errors import CorruptRow, InvalidCall, SettingError
 from reasoning_store.egress.target import known_target
 from reasoning_store.ingress import draft_parts
 from reasoning_store.ledger.transfer.lines import (

@@ -7,20 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Message,
-    Origin,
-)
+from reasoning_store.conversation.blocks import Counts, Message, Origin
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.placeholders import SUMMARY_FRAME
-from reasoning_store.ledger.records import (
-    BranchRow,
-    DraftRow,
-    HistorySnapshot,
-    Segment,
-    StoredRow,
-)
+from reasoning_store.ledger.records import BranchRow, DraftRow, HistorySnapshot, Segment, StoredRow
 from reasoning_store.ledger.view_records import CompactionRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -45,7 +45,7 @@ KNOWN: set[str] = set()
 PURE = ("conversation", "wire", "ingress", "egress", "display")
 IMPURE_MODULES = {"os", "time", "datetime", "random", "secrets", "socket", "sqlalchemy", "pathlib"}
 MOST_MODULES, MOST_LINES = 22, 450
-TOO_FULL: dict[str, int] = {"sessions/session.py": 520}
+TOO_FULL: dict[str, int] = {"sessions/session.py": 475}
 """Modules that may be longer: the public verbs of one class, half of it their documentation."""
 
 

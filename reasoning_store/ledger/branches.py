@@ -12,16 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import (
-    Connection,
-    and_,
-    bindparam,
-    func,
-    insert,
-    literal_column,
-    select,
-    union_all,
-)
+from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, select, union_all
 
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
@@ -39,12 +30,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import compaction_rows, decode, encode
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.rows.totals import NOTHING
-from reasoning_store.ledger.tables import (
-    TOTALS,
-    branches,
-    drafts,
-    messages,
-)
+from reasoning_store.ledger.tables import TOTALS, branches, drafts, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 if TYPE_CHECKING:

@@ -11,12 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, or_, select
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import (
-    Conflict,
-    CorruptRow,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.errors import Conflict, CorruptRow, InvalidCall, NotFound
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect

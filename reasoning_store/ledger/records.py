@@ -11,12 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Exactness,
-    Message,
-    Origin,
-)
+from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
 MOST_NUMBER = (1 << 31) - 1

@@ -18,25 +18,13 @@ from sqlalchemy import (
 )
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import (
-    Conflict,
-    NotFound,
-)
-from reasoning_store.conversation.validation import (
-    check_mapping,
-    check_truth,
-    describe,
-)
+from reasoning_store.conversation.errors import Conflict, NotFound
+from reasoning_store.conversation.validation import check_mapping, check_truth, describe
 from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import (
-    KeptSettings,
-    MetadataChange,
-    Page,
-    SessionRow,
-)
+from reasoning_store.ledger.records import KeptSettings, MetadataChange, Page, SessionRow
 from reasoning_store.ledger.rows.encode import check_indexed_name, totals_columns
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Exactness,
-    Message,
-    Origin,
-)
+from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin
 from reasoning_store.ledger.records import (
     KeptSettings,
     NewMessage,

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from reasoning_store.conversation.blocks import (
-    Message,
-)
+from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.validation import (
     are_several,

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from reasoning_store.conversation.blocks import (
-    Origin,
-)
+from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.records import RecordedRequest, SessionRow
 from reasoning_store.ledger.rows.totals import field_of, origin_of
 from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow, ViewTotals

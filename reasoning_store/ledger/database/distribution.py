@@ -12,11 +12,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    SchemaError,
-    StoreBusy,
-)
+from reasoning_store.conversation.errors import InvalidCall, SchemaError, StoreBusy
 from reasoning_store.ledger.database import driver_errors, opening, schema_version, topology
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.postgres import DRIVER

@@ -16,10 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    StoreFull,
-)
+from reasoning_store.conversation.errors import InvalidCall, StoreFull
 from reasoning_store.ledger.database import open_files
 
 _HELPS: Final = {

@@ -14,11 +14,7 @@ from pathlib import Path
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
 
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    NotFound,
-    SchemaError,
-)
+from reasoning_store.conversation.errors import InvalidCall, NotFound, SchemaError
 from reasoning_store.ledger.database import (
     driver_errors,
     files,
@@ -28,11 +24,7 @@ from reasoning_store.ledger.database import (
     sqlite_file,
 )
 from reasoning_store.ledger.database.database import Database
-from reasoning_store.ledger.database.postgres import (
-    DRIVER,
-    SCHEMA_IN_URL,
-    PostgresDatabase,
-)
+from reasoning_store.ledger.database.postgres import DRIVER, SCHEMA_IN_URL, PostgresDatabase
 from reasoning_store.ledger.database.sqlite import SqliteDatabase
 from reasoning_store.ledger.database.sqlite_reading import SqliteReading
 

@@ -20,19 +20,11 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    MissingExtra,
-    SchemaError,
-)
+from reasoning_store.conversation.errors import InvalidCall, MissingExtra, SchemaError
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.guard import Guard
 from reasoning_store.ledger.database.pool import Pool
-from reasoning_store.ledger.database.statement import (
-    SCHEMA,
-    STREAMS,
-    driver,
-)
+from reasoning_store.ledger.database.statement import SCHEMA, STREAMS, driver
 
 T = TypeVar("T")
 DRIVER = "postgresql+psycopg"

@@ -22,12 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import (
-    backup,
-    checkpoints,
-    open_files,
-    sqlite_file,
-)
+from reasoning_store.ledger.database import backup, checkpoints, open_files, sqlite_file
 from reasoning_store.ledger.database.statement import driver
 
 _READING = (

@@ -13,17 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from reasoning_store.conversation.errors import (
-    InvalidCall,
-    SchemaError,
-    StoreFull,
-)
-from reasoning_store.ledger.database import (
-    atomic_file,
-    backup,
-    driver_errors,
-    files,
-)
+from reasoning_store.conversation.errors import InvalidCall, SchemaError, StoreFull
+from reasoning_store.ledger.database import atomic_file, backup, driver_errors, files
 
 APPLICATION_ID = 0x52535431
 """RST1: the mark in the file's header that it is ours."""

@@ -23,12 +23,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
 
-from reasoning_store.ledger.database.statement import (
-    Statement,
-    driver,
-    quoted,
-    schema_of,
-)
+from reasoning_store.ledger.database.statement import Statement, driver, quoted, schema_of
 from reasoning_store.ledger.message_columns import NAMES
 from reasoning_store.ledger.records import ReasoningUsed
 from reasoning_store.ledger.rows import origins
