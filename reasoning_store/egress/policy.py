@@ -19,7 +19,7 @@ from reasoning_store.wire.contract import Floor
 class StripPolicy:
     """One value of ``stripFromContext``. A message is the unit."""
 
-    leaves: Callable[[TurnPosition], bool]
+    keeps: Callable[[TurnPosition], bool]
     """Whether the thinking of a message at this position stays in the history."""
     distinguished_thinkers: int = 0
     """How many of the last messages with thinking it distinguishes, at most ``MOST_LAST_THINKERS``.
@@ -29,14 +29,14 @@ class StripPolicy:
     """A compression plan changes a policy to one of a higher number."""
 
 
-# BR-005: what each value of stripFromContext leaves in the history.
+# BR-005: what each value of stripFromContext keeps in the history.
 STRIP_POLICIES: Mapping[Strip, StripPolicy] = {
-    "all": StripPolicy(leaves=lambda position: False, strictness=3),
+    "all": StripPolicy(keeps=lambda position: False, strictness=3),
     "allButLast": StripPolicy(
-        leaves=lambda position: position.rank < 1, distinguished_thinkers=1, strictness=1
+        keeps=lambda position: position.rank < 1, distinguished_thinkers=1, strictness=1
     ),
-    "none": StripPolicy(leaves=lambda position: True, strictness=0),
-    "priorTurns": StripPolicy(leaves=lambda position: position.in_open_turn, strictness=2),
+    "none": StripPolicy(keeps=lambda position: True, strictness=0),
+    "priorTurns": StripPolicy(keeps=lambda position: position.in_open_turn, strictness=2),
 }
 
 # Where a provider demands reasoning back. EC-006: with a call, within the open turn.

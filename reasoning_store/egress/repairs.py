@@ -13,9 +13,10 @@
     media_left_out     media of a kind that the model does not take are left out
 
 Each repair is a warning, and so is each change of the order of messages (``message_order``).
-None changes a count: what it leaves out still counts, what it adds does not. Two changes give
-no warning: metadata and source fields of another provider are taken off, and call ids that the
-target refuses are mapped by a pure function, in call and response alike.
+Counts ignore repairs, as they are made from the running totals: a block that is left out still
+counts, an added one does not. Two changes give no warning: metadata and source fields of another
+provider are taken off, and call ids that the target refuses are mapped by a pure function, in call
+and response alike.
 
 A repair depends only on earlier messages and on the responses to a message's own calls, so a
 longer conversation is repaired alike.
@@ -32,7 +33,6 @@ from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
     Message,
-    Origin,
     RawBlock,
     TextBlock,
     ThinkingBlock,
@@ -73,22 +73,7 @@ def repair(
 ) -> tuple[list[Outgoing], tuple[RequestWarning, ...]]:
     """Return the messages that are sent of a selection, and the warnings of their repairs."""
     repairs = _Repairs(messages, to)
-    outgoing: list[Outgoing] = []
-    for number, message in enumerate(repairs.messages):
-        if message.status == "streaming":
-            repairs.warn("draft")
-            continue
-        needs_none = repairs.needs_none[number]
-        blocks = message.blocks if needs_none else tuple(repairs.repaired_blocks(number))
-        if not blocks and repairs.has_media_left_out(message):
-            blocks = (TextBlock(text=NO_MEDIA),)
-        if message.origin is not None and repairs.is_foreign(message.origin):
-            blocks = tuple([_without_foreign(block) for block in blocks])
-        if _is_worth_sending(message.role, blocks):
-            outgoing.append(Outgoing(_with_blocks(message, blocks), owed[number]))
-        if not needs_none and (responses := tuple(repairs.responses_due(number))):
-            outgoing.append(Outgoing(Message(role="tool", blocks=responses)))
-    outgoing = order_messages(outgoing, to.contract, repairs.warn)
+    outgoing = order_messages(repairs.run(owed), to.contract, repairs.warn)
     return outgoing, tuple(repairs.warnings.values())
 
 
@@ -96,31 +81,47 @@ class _Repairs:
     """The repairs of one conversation for one target."""
 
     def __init__(self, messages: Sequence[Message], to: Target) -> None:
-        self.needs_none = [
+        self._needs_none = [
             not [block for block in message.blocks if type(block) not in _SENT_AS_THEY_ARE]
             for message in messages
         ]
         """For each message: all of its blocks are sent as they are."""
-        self.messages = [
+        self._messages = [
             message if needs_none else read_answers(message)
-            for message, needs_none in zip(messages, self.needs_none, strict=True)
+            for message, needs_none in zip(messages, self._needs_none, strict=True)
         ]
         self._to = to
         self._media = to.contract.messages.media
         self._json_arguments = to.contract.messages.json_arguments_only
-        self._pairs = pair_messages(self.messages)
-        self._displaced = displaced_responses(self.messages, self._pairs)
+        self._pairs = pair_messages(self._messages)
+        self._displaced = displaced_responses(self._messages, self._pairs)
         self._ids = _accepted_ids(self._pairs, to.contract)
         self._admissibility = Admissibility(to)
         self.warnings: dict[WarningCode, RequestWarning] = {}
 
+    def run(self, owed: Sequence[bool]) -> list[Outgoing]:
+        """Return the messages as they are sent, in their own order."""
+        outgoing: list[Outgoing] = []
+        for number, message in enumerate(self._messages):
+            if message.status == "streaming":
+                self.warn("draft")
+                continue
+            needs_none = self._needs_none[number]
+            blocks = message.blocks if needs_none else tuple(self._repaired_blocks(number))
+            if not blocks and self._has_media_left_out(message):
+                blocks = (TextBlock(text=NO_MEDIA),)
+            if message.origin is not None and self._admissibility.is_foreign(message.origin):
+                blocks = tuple([_without_foreign(block) for block in blocks])
+            if _is_worth_sending(message.role, blocks):
+                outgoing.append(Outgoing(_reuse_if_same(message, blocks), owed[number]))
+            if not needs_none and (responses := tuple(self._responses_due(number))):
+                outgoing.append(Outgoing(Message(role="tool", blocks=responses)))
+        return outgoing
+
     def warn(self, code: WarningCode) -> None:
         self.warnings.setdefault(code, warning(code))
 
-    def is_foreign(self, origin: Origin) -> bool:
-        return self._admissibility.is_foreign(origin)
-
-    def has_media_left_out(self, message: Message) -> bool:
+    def _has_media_left_out(self, message: Message) -> bool:
         """Whether a user's message has media of a kind that the model does not take."""
         return message.role == "user" and any(map(self._is_not_taken, message.blocks))
 
@@ -130,7 +131,7 @@ class _Repairs:
     def _leave_media_out(self) -> None:
         kinds = {
             block.kind
-            for message in self.messages
+            for message in self._messages
             for block in message.blocks
             if isinstance(block, MediaBlock) and self._is_not_taken(block)
         }
@@ -139,9 +140,9 @@ class _Repairs:
         )
         self.warnings.setdefault("media_left_out", left_out)
 
-    def repaired_blocks(self, number: int) -> Iterator[Block]:
+    def _repaired_blocks(self, number: int) -> Iterator[Block]:
         """Yield the blocks that are sent of a message itself."""
-        message = self.messages[number]
+        message = self._messages[number]
         for index, block in enumerate(message.blocks):
             sent = self._repaired_block(block, (number, index), message)
             if sent is not None:
@@ -181,12 +182,12 @@ class _Repairs:
             call = replace(call, arguments=codec.dumps(call_arguments(call)))
         return call
 
-    def responses_due(self, number: int) -> Iterator[ToolResponseBlock]:
+    def _responses_due(self, number: int) -> Iterator[ToolResponseBlock]:
         """Yield the responses that are due after a message and do not follow it.
 
         They are due at the end of a conversation, too: no model answers without them.
         """
-        message = self.messages[number]
+        message = self._messages[number]
         for index, call in enumerate(message.blocks):
             spot = (number, index)
             if not isinstance(call, ToolCallBlock) or spot in self._pairs.unpaired:
@@ -200,7 +201,7 @@ class _Repairs:
                 )
             elif found in self._displaced:
                 self.warn("response_moved")
-                response = self.messages[found[0]].blocks[found[1]]
+                response = self._messages[found[0]].blocks[found[1]]
                 assert isinstance(response, ToolResponseBlock)
                 yield self._with_call_id(found, response)
 
@@ -247,7 +248,7 @@ def _without_foreign(block: Block) -> Block:
     return block if block.provider_metadata is None else replace(block, provider_metadata=None)
 
 
-def _with_blocks(message: Message, blocks: Sequence[Block]) -> Message:
+def _reuse_if_same(message: Message, blocks: Sequence[Block]) -> Message:
     """Return a message with these blocks; itself where they are its own."""
     own = message.blocks
     if blocks is own:

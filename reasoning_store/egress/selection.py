@@ -95,15 +95,15 @@ def decide(
     if inadmissible_because is not None:
         return Decision(False, inadmissible_because)
     contract = to.contract
-    is_left = strip_policy(settings).leaves(position)
-    if is_left and settings.include_in_context:
+    survives_strip = strip_policy(settings).keeps(position)
+    if survives_strip and settings.include_in_context:
         return Decision(True, "kept")
     # A provider that demands a call's own signature does not demand the thought before it.
     demands_thoughts = settings.floor == "provider" and contract.returning.call_signature_at is None
     if demands_thoughts and is_demanded(contract.returning.floor, position):
         return Decision(True, "required")
     # BR-005: strip comes first, so it is the rule that is named where both say no.
-    return Decision(False, "include" if is_left else "strip")
+    return Decision(False, "include" if survives_strip else "strip")
 
 
 def make_view(messages: Iterable[Message], counts: Iterable[Counts]) -> list[ViewedMessage]:
@@ -151,8 +151,8 @@ def _unsendable_because(message: Message) -> str | None:
 
 
 def _without_blocks(message: Message, blocks: Collection[int]) -> Message:
-    left = [block for number, block in enumerate(message.blocks) if number not in blocks]
-    return with_blocks(message, left)
+    remaining = [block for number, block in enumerate(message.blocks) if number not in blocks]
+    return with_blocks(message, remaining)
 
 
 def _owes_any(contract: Contract) -> bool:

@@ -1,4 +1,4 @@
-"""Reads of messages: one range a segment and a table, and windows that part no tool pair."""
+"""Reads of messages: one query for each segment and table. A window parts no tool pair."""
 
 from __future__ import annotations
 
@@ -63,8 +63,7 @@ _BY_KEY = Statement(
     )
 )
 _PAGE = 256
-"""Rows are taken from the driver so many at a time, and are gone before the next come: what
-is read is in memory once."""
+"""The rows of one fetch; each page is freed before the next, so that no row is in memory twice."""
 _ORIGIN = itemgetter(1 + READ.index("origin"))
 """The number of the origin that a head names."""
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -87,7 +86,7 @@ def of_segments(
             _HEADS.pages(connection, span, _PAGE) as heads,
             _BODIES.pages(connection, span, _PAGE) as texts,
         ):
-            pages = _whole(segment, zip_longest(heads, texts, fillvalue=()), known)
+            pages = _complete_pages(segment, zip_longest(heads, texts, fillvalue=()), known)
             if not thinking:
                 out += stored_rows(segment.branch, pages, None)
                 continue
@@ -96,10 +95,10 @@ def of_segments(
     return out
 
 
-def _whole(
+def _complete_pages(
     segment: Segment, pages: Iterable[tuple[Rows, Rows]], origins: Mapping[int, Origin]
 ) -> Iterator[Page]:
-    """Yield the pages of a range, checked to be all there."""
+    """Yield the pages of a segment; raise if a message is missing."""
     due = segment.first
     known = {None, *origins}
     for heads, texts in pages:
@@ -171,7 +170,7 @@ def by_idempotency_key(connection: Connection, key: int, name: str) -> list[Stor
 
 _Read: TypeAlias = Callable[[int, int], list[StoredRow]]
 """The messages from a position to another."""
-_CONTEXT = 8
+_FIRST_LOOK = 8
 """How many messages beyond an end are looked at first; then twice as many, and so on."""
 
 
@@ -211,8 +210,8 @@ def window_snapshot(
             cut = _end(end, rows, last, look, grows=tokens is None)
             kept = start, cut
         else:
-            floor = partial(_floor, connection, key, found, start - 1, first)
-            kept = _start(start - 1, rows, floor, look, grows=tokens is None) + 1, end
+            earliest = partial(_earliest_turn, connection, key, found, start - 1, first)
+            kept = _start(start - 1, rows, earliest, look, grows=tokens is None) + 1, end
         rows = _moved(connection, key, found, rows, kept)
     return HistorySnapshot(rows, draft_rows.get(connection, key, branch, now=now), every)
 
@@ -245,7 +244,7 @@ def _look(
 def _costs(
     connection: Connection, key: int, found: BranchRow, named: int, forward: bool
 ) -> windows.Costs:
-    """Return what windows of some widths hold, from the place after or before ``named``."""
+    """Return a function from widths to tokens, of windows that begin or end next to ``named``."""
     way = 1 if forward else -1
 
     def costs(widths: Sequence[int]) -> list[int]:
@@ -260,7 +259,7 @@ def _costs(
     return costs
 
 
-def _floor(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
+def _earliest_turn(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
     """Return how far back a call is looked for: the start of the turn before the cut's."""
     for _ in range(2):
         turn = branches.totals_at(connection, key, found, [cut])[cut].totals.turn_start or 1
@@ -269,17 +268,17 @@ def _floor(connection: Connection, key: int, found: BranchRow, cut: int, first: 
 
 
 def _start(
-    cut: int, rows: Sequence[StoredRow], floor: Callable[[], int], look: _Read, *, grows: bool
+    cut: int, rows: Sequence[StoredRow], earliest: Callable[[], int], look: _Read, *, grows: bool
 ) -> int:
     """Return the cut before a window that parts nothing: an earlier one if it grows."""
     links = [windows.link_of(row) for row in rows]
-    step, lowest = _CONTEXT, 0
+    step, lowest = _FIRST_LOOK, 0
     while True:
         pairs = windows.ties(links)
         wanted = windows.earlier(cut, pairs) if grows else cut
         if not windows.asks_before(links, wanted):
             break
-        lowest = lowest or floor()
+        lowest = lowest or earliest()
         reach = links[0].position
         if reach <= lowest:
             break
@@ -291,7 +290,7 @@ def _start(
 def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: bool) -> int:
     """Return the cut after a window that parts nothing: a later one if it grows."""
     links = [windows.link_of(row) for row in rows]
-    step, turns = _CONTEXT, 0
+    step, turns = _FIRST_LOOK, 0
     while True:
         pairs = windows.ties(links)
         wanted = windows.later(cut, pairs) if grows else cut
@@ -308,7 +307,7 @@ def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: 
 
 
 def splits(connection: Connection, key: int, branch: int, position: int) -> bool:
-    """Whether something up to a position, in its turn, is tied to something after it."""
+    """Whether a call up to a position is answered after it, in its turn or the next."""
     found = branches.get(connection, key, branch)
     branches.segment_at(found, position)
     carried = branches.totals_at(connection, key, found, [position])[position].totals
@@ -372,7 +371,7 @@ class History:
         )
 
     def moment_at(self, session_key: int, branch: int, position: int) -> HistorySnapshot:
-        """Return one message likewise; None if the draft is at its position."""
+        """Return one message with the branches, or the draft that is at its position."""
         now = self._clock.now()
         return self._database.read(
             partial(message_snapshot, key=session_key, branch=branch, position=position, now=now)
@@ -397,9 +396,3 @@ class History:
             return sessions.by_key(connection, found[0]), found[1]
 
         return self._database.read(read)
-
-    def splits(self, session_key: int, branch: int, position: int) -> bool:
-        """Whether a call up to a position is answered after it, in its turn or the next."""
-        return self._database.read(
-            lambda connection: splits(connection, session_key, branch, position)
-        )

@@ -31,7 +31,7 @@ from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.rows.keys import Clock
 
 _ATTEMPTS = 50
-"""Drafts come and go: many times over, what was in the way may be gone when looked at."""
+"""An append is tried again if the draft that blocked it is gone when it is read."""
 
 
 class _Obstacle(NamedTuple):
@@ -64,8 +64,8 @@ class Messages:
         """Append messages one after another, all or none of them.
 
         ``idempotency_key`` covers all of ``entries``: given again with equal messages it
-        returns what was written first, with others it is a Conflict. So does the id of an
-        entry for its message: one that is there already is returned, and not appended.
+        returns what was written first, with others it is a Conflict. The id of an entry
+        does the same for its one message: one that is stored already is returned.
         ``after`` is the position that the first of them must follow. ``change`` is made in
         the same step.
 
@@ -244,8 +244,8 @@ class Messages:
         elif key_text is not None and draft.idempotency_key == key_text:
             raise Conflict(
                 "a reply is being recorded under this idempotency key",
-                hint="another message has another key; where its recording could not store its"
-                " end, .save() of that recording does",
+                hint="another message has another key; if that recording could not store its end,"
+                " call its .save()",
             )
         else:
             # Its message stands before ours, unless nothing of it has arrived.
@@ -286,7 +286,7 @@ class Messages:
             ended = encode.mark_batch([item], taken.idempotency_key)
         first = taken.position + len(ended)
         if after is not None and after != first - 1:
-            # By now the draft is no one's: what arrived of it is kept all the same.
+            # The draft is taken over, so that its message has to be stored all the same.
             self.append_encoded(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             key, branch, last = draft.session_key, draft.branch, first - 1
             raise self._database.read(

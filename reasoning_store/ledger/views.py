@@ -56,7 +56,7 @@ _REPLIES = select(_b.position, _b.sent, _m.created_at, _m.input).where(
     _m.branch == _b.branch,
     _m.position == _b.position,
 )
-_BOTH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
+_SESSION_AND_BRANCH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
 _REQUEST = Statement(_REPLIES.where(_b.position == bindparam("position")))
 
 _CLEARABLE = Statement(
@@ -71,7 +71,9 @@ _REQUESTS_FROM = Statement(
 )
 
 
-def totals_at(connection: Connection, key: int, found: BranchRow, at: int | None) -> RunningTotals:
+def totals_upto(
+    connection: Connection, key: int, found: BranchRow, at: int | None
+) -> RunningTotals:
     """Return the running totals of a branch at its head, or at an earlier position."""
     head = found.totals
     if at is None or at == head.position:
@@ -86,11 +88,11 @@ def view(
 ) -> list[ViewRow]:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
 
-    Those before ``thinking_from`` are read without their thinking. Results that are cleared
-    have given way already, in what the messages count, too.
+    Those before ``thinking_from`` are read without their thinking. Cleared results are replaced
+    by their placeholders, and the counts of their messages are those of the placeholders.
     """
     found, _, next_compaction = branches.read_branch(connection, key, branch)
-    carried = totals_at(connection, key, found, at)
+    carried = totals_upto(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
         in_force = compaction_rows.in_force_at(connection, key, branch, carried.turn_start)
@@ -154,26 +156,26 @@ def request_snapshot(
     """
     branches.check_branch(branch)
     key = session.key
-    both = _BOTH.row(connection, {"key": key, "branch": branch})
-    if both is None:
+    columns = _SESSION_AND_BRANCH.row(connection, {"key": key, "branch": branch})
+    if columns is None:
         raise branches.no_branch(branch, session.id)
     of_session = len(SESSION_COLUMNS)
-    now = sessions.check_owner(both[:of_session], session.owner, session.id)
-    read = branches.decode_branch(both[of_session:])
+    current = sessions.check_owner(columns[:of_session], session.owner, session.id)
+    read = branches.decode_branch(columns[of_session:])
     counted = _view_totals(connection, key, read, at)
     position = counted.uncompacted.last_sent if with_last else None
     last = None if position is None else _request_at(connection, key, read.row, position)
-    return RequestSnapshot(now, profiles.kept_settings(connection, now), counted, last)
+    return RequestSnapshot(current, profiles.kept_settings(connection, current), counted, last)
 
 
 def view_totals(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
-    """Return what a count of any policy needs, in a number of reads that length cannot move."""
+    """Return what a count of any policy needs, in a constant number of reads."""
     return _view_totals(connection, key, branches.read_branch(connection, key, branch), at)
 
 
 def _view_totals(connection: Connection, key: int, read: BranchRead, at: int | None) -> ViewTotals:
     found, encoding, next_compaction = read
-    uncompacted = totals_at(connection, key, found, at)
+    uncompacted = totals_upto(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
     if next_compaction > 1:
         in_force = compaction_rows.in_force_at(
@@ -261,7 +263,7 @@ def last_request(
 ) -> RecordedRequest | None:
     """Return the last reply at or before ``at`` that was recorded, with its request."""
     found = branches.get(connection, key, branch)
-    position = totals_at(connection, key, found, at).last_sent
+    position = totals_upto(connection, key, found, at).last_sent
     return None if position is None else _request_at(connection, key, found, position)
 
 
@@ -285,7 +287,7 @@ def in_force_when_sent(
     found, _, next_compaction = branches.read_branch(connection, key, request.branch)
     if next_compaction == 1:
         return NOTHING_IN_FORCE
-    turn_start = totals_at(connection, key, found, request.position - 1).turn_start
+    turn_start = totals_upto(connection, key, found, request.position - 1).turn_start
     return compaction_rows.in_force_at(
         connection, key, request.branch, turn_start, then=request.created_at
     )
@@ -334,7 +336,7 @@ class Views:
         self._database = database
 
     def at_one_moment(self, work: Callable[[Views], T]) -> T:
-        """Run several of these reads in one transaction, and nothing of a caller's that is slow."""
+        """Run several of these reads in one transaction; ``work`` is quick."""
         return self._database.read(lambda connection: work(Views(_Snapshot(connection))))
 
     def view_totals(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:

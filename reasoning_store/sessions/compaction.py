@@ -71,23 +71,23 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        now = view.ledger_views.request_snapshot(
+        snapshot = view.ledger_views.request_snapshot(
             view.row, view.branch_number, with_last=options.names == UNNAMED
         )
-        policy = session_settings.policy(view.state, now.settings, options.settings)
+        policy = session_settings.policy(view.state, snapshot.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         forecast = CompactionForecast(
             view.ledger_views,
             self._of,
-            totals=now.totals,
-            to=resolve_target(options.names, lambda: now.last_request),
+            totals=snapshot.totals,
+            to=resolve_target(options.names, snapshot.last_request),
             fixed=fixed,
         )
         plan = compaction_plan.make_plan(
             [forecast.counting(chosen) for chosen in choices],
             forecast.layout(clear=clear),
             limits,
-            since=self._tokens_after_last(now.totals),
+            since=self._tokens_after_last(snapshot.totals),
             exactness=forecast.usage(policy.settings).exactness,
         )
         return self._with_basis(plan)
@@ -304,12 +304,12 @@ class CompactionForecast:
         return counted - self._totals_at[min(position, self._cleared)].clearable
 
     def _freed_by_summary(self, settings: SettingValues, first: int, last: int) -> int:
-        now, before = self._totals.last_thinkers, first - 1
-        if first == 1 or not any(first <= thinker.position <= last for thinker in now):
+        thinkers, before = self._totals.last_thinkers, first - 1
+        if first == 1 or not any(first <= thinker.position <= last for thinker in thinkers):
             return 0
-        later = [thinker for thinker in now if thinker.position > last]
+        later = [thinker for thinker in thinkers if thinker.position > last]
         then = self._tokens_closed(settings, before, (*later, *self._thinkers_at(before)))
-        return then - self._tokens_closed(settings, before, now)
+        return then - self._tokens_closed(settings, before, thinkers)
 
     def _tokens_closed(
         self, settings: SettingValues, at: int, thinkers: tuple[OwnThinking, ...]

@@ -71,9 +71,9 @@ class Context:
         previous, earlier = None, read.earlier
         if earlier is not None:
             previous = build(
-                read.earlier_view, earlier.policy, earlier.to, replace(inputs, extra={})
+                read.earlier_messages, earlier.policy, earlier.to, replace(inputs, extra={})
             )
-        request = build(read.view, read.policy, read.to, inputs, previous=previous)
+        request = build(read.messages, read.policy, read.to, inputs, previous=previous)
         if (
             previous is None
             and read.last_request is not None
@@ -110,24 +110,24 @@ class Context:
         options = self._options
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        now = view.ledger_views.request_snapshot(
+        snapshot = view.ledger_views.request_snapshot(
             view.row,
             view.branch_number,
             position,
             with_last=calibrated or options.names == UNNAMED,
         )
-        totals = now.totals
-        to = resolve_target(options.names, lambda: now.last_request)
+        totals = snapshot.totals
+        to = resolve_target(options.names, snapshot.last_request)
         found = count_usage(
             totals,
             origins_by_kind(totals),
-            session_settings.policy(view.state, now.settings, options.settings).settings,
+            session_settings.policy(view.state, snapshot.settings, options.settings).settings,
             to,
             fixed=view.inputs(options, totals.encoding).fixed,
             encoding=totals.encoding,
             limit=self._limit,
         )
-        return found if not calibrated else _calibrated(found, to, now.last_request)
+        return found if not calibrated else _calibrated(found, to, snapshot.last_request)
 
     def what_if(self) -> WhatIf:
         """Return what each policy would send, side by side."""
@@ -138,11 +138,11 @@ class Context:
         inputs = view.inputs(options, view.row.encoding)
 
         def read(view: SessionView) -> tuple[list[ViewedMessage], Policy, Target]:
-            now = view.ledger_views.request_snapshot(
+            snapshot = view.ledger_views.request_snapshot(
                 view.row, view.branch_number, with_last=options.names == UNNAMED
             )
-            policy = session_settings.policy(view.state, now.settings, options.settings)
-            to = resolve_target(options.names, lambda: now.last_request)
+            policy = session_settings.policy(view.state, snapshot.settings, options.settings)
+            to = resolve_target(options.names, snapshot.last_request)
             # Nothing is written, so no thought has to be read.
             return view.with_digests(view.messages(AFTER_ALL), policy, to), policy, to
 
@@ -222,7 +222,7 @@ def _calibrated(found: ContextUsage, to: Target, last: RecordedRequest | None) -
     counted = None if last is None else last.facts.get("tokens")
     if last is None or not last.input or not isinstance(counted, int) or counted <= 0:
         return found
-    before = resolve_target(UNNAMED, lambda: last).origin
+    before = resolve_target(UNNAMED, last).origin
     if (before.provider, before.model) != (to.origin.provider, to.origin.model):
         return found  # another model has another tokenizer
     return calibrate(found, counted=counted, reported=last.input)
@@ -236,16 +236,16 @@ class _RequestReads:
     """The request that the last recorded reply answered."""
     policy: Policy
     to: Target
-    view: list[ViewedMessage]
+    messages: list[ViewedMessage]
     earlier: EarlierRequest | None
-    earlier_view: list[ViewedMessage]
+    earlier_messages: list[ViewedMessage]
 
 
 def _read_last_request(
     view: SessionView,
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
-    now = view.ledger_views.request_snapshot(view.row, view.branch_number)
-    earlier = view.earlier_request(now, None)
+    snapshot = view.ledger_views.request_snapshot(view.row, view.branch_number)
+    earlier = view.earlier_request(snapshot, None)
     if earlier is None or not earlier.position:
         return None
     messages = view.messages(earlier.first_with_thinking)
@@ -254,11 +254,11 @@ def _read_last_request(
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
-    now = view.ledger_views.request_snapshot(view.row, view.branch_number)
-    policy = session_settings.policy(view.state, now.settings, options.settings)
-    to = resolve_target(options.names, lambda: now.last_request)
-    earlier = view.earlier_request(now, digest)
-    first = first_thinking_sent(lambda: now.totals, policy.settings, to)
+    snapshot = view.ledger_views.request_snapshot(view.row, view.branch_number)
+    policy = session_settings.policy(view.state, snapshot.settings, options.settings)
+    to = resolve_target(options.names, snapshot.last_request)
+    earlier = view.earlier_request(snapshot, digest)
+    first = first_thinking_sent(lambda: snapshot.totals, policy.settings, to)
     if earlier is not None:
         first = min(first, earlier.first_with_thinking)
     messages = view.messages(first)
@@ -267,4 +267,4 @@ def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _R
         same = [item for item in messages if item.number < earlier.position]
         before = view.with_digests(same, earlier.policy, earlier.to)
     messages = view.with_digests(messages, policy, to)
-    return _RequestReads(now.last_request, policy, to, messages, earlier, before)
+    return _RequestReads(snapshot.last_request, policy, to, messages, earlier, before)

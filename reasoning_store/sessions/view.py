@@ -58,7 +58,7 @@ class SessionView:
         self.ledger_views = state.ledger.views if views is None else views
 
     def at_one_moment(self, work: Callable[[SessionView], T]) -> T:
-        """Run ``work`` with this branch as it is at one moment: it only reads, and is quick."""
+        """Run ``work`` with a view whose reads share one transaction; it is quick."""
 
         def bound(views: Views) -> T:
             return work(SessionView(self.state, self.row, self.branch_number, views))
@@ -73,9 +73,10 @@ class SessionView:
 
     def target(self, options: ContextOptions) -> Target:
         """Return the model that is named, or that gave the last recorded reply."""
-        return resolve_target(
-            options.names, lambda: self.ledger_views.last_request(self.key, self.branch_number)
-        )
+        last = None
+        if options.names == UNNAMED:
+            last = self.ledger_views.last_request(self.key, self.branch_number)
+        return resolve_target(options.names, last)
 
     def totals(self, at: int | None = None) -> ViewTotals:
         return self.ledger_views.view_totals(self.key, self.branch_number, at)
@@ -123,7 +124,9 @@ class SessionView:
             for item in items
         ]
 
-    def earlier_request(self, now: RequestSnapshot, digest: str | None) -> EarlierRequest | None:
+    def earlier_request(
+        self, snapshot: RequestSnapshot, digest: str | None
+    ) -> EarlierRequest | None:
         """Return how the request was made that the last recorded reply answered.
 
         None if nothing is known of it, or it had system and tools of another digest.
@@ -131,7 +134,7 @@ class SessionView:
         from reasoning_store.conversation.settings import resolve
         from reasoning_store.egress.usage import first_thinking_sent
 
-        last = now.last_request
+        last = snapshot.last_request
         if last is None or "digest" not in last.facts:
             return None
         if digest is not None and last.facts["digest"] != digest:
@@ -141,8 +144,8 @@ class SessionView:
         chosen = last.facts.get("chosen", values)  # rows of before have none: all were chosen
         policy = resolve({key: values[key] for key in chosen})
         in_force = self.ledger_views.in_force_when_sent(self.key, last)
-        erased_at = now.session.erased_at
-        if in_force != now.totals.in_force.before(last.position) or (
+        erased_at = snapshot.session.erased_at
+        if in_force != snapshot.totals.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at
         ):
             return EarlierRequest(to, policy, 0, AFTER_ALL)
@@ -171,15 +174,12 @@ def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, 
     return origin_and_field
 
 
-def resolve_target(
-    names: tuple[str | None, ...], last: Callable[[], RecordedRequest | None]
-) -> Target:
+def resolve_target(names: tuple[str | None, ...], last: RecordedRequest | None) -> Target:
     """Return the model that is named, or the one that gave the last recorded reply."""
     from reasoning_store.egress.target import find_target, known_target
 
     if names == UNNAMED:
-        found = last()
-        return _target_of(found.facts if found is not None else {})
+        return _target_of({} if last is None else last.facts)
     if all(name is None or isinstance(name, str) for name in names):
         return known_target(*names)
     return find_target(*names)

@@ -231,7 +231,7 @@ def test_a_window_is_what_slicing_and_mending_give(
     rows = ledger.history.read(session.key, branch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(history_module, "_CONTEXT", context)
+        patch.setattr(history_module, "_FIRST_LOOK", context)
         found = ledger.history.read(
             session.key, branch, limit=limit, tokens=tokens, after=after, before=before
         )
@@ -328,7 +328,7 @@ def test_a_cut_knows_whether_it_separates_a_pair(ledger: Ledger) -> None:
     ledger.messages.append(session.key, 1, [said(), asks("b"), said("hurry"), answers("b")])
     ledger.messages.append(session.key, 1, [said(), asks("c"), said()])
 
-    assert [ledger.history.splits(session.key, 1, at) for at in (4, 6, 8, 10, 11)] == [
+    assert [ledger.views.splits(session.key, 1, at) for at in (4, 6, 8, 10, 11)] == [
         False,
         True,
         False,
@@ -337,4 +337,4 @@ def test_a_cut_knows_whether_it_separates_a_pair(ledger: Ledger) -> None:
     ]
     for absent in (0, 12, -1):
         with pytest.raises(NotFound):
-            ledger.history.splits(session.key, 1, absent)
+            ledger.views.splits(session.key, 1, absent)
