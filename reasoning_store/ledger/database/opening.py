@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError
@@ -115,14 +117,14 @@ def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
     if made.drivername == DRIVER:
         return _server(made, connections, read_only=True)
     path = file_of(made)
-    if path is None or not sqlite_file.is_there(path, sqlite_connections.library()):
+    if not _is_there(path):
         name = "a store in memory" if path is None else path.name
         raise NotFound(
             f"{name} is not there to be read", hint="open it without read_only=True to make it"
         )
     sqlite_file.check_one_name(path)
     database = SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
-    if database.read(schema_version.schema_age) is not schema_version.Age.CURRENT:
+    if not database.read(schema_version.is_current):
         raise SchemaError(
             "the schema of this file is older than this version of reasoning-store",
             hint="run: reasoning-store upgrade; or open it without read_only=True",
@@ -130,36 +132,40 @@ def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
     return database
 
 
-def _reached(url: URL, connections: int, *, read_only: bool = False) -> PostgresDatabase:
-    """Reach a server that is fit for a store; the schema on it may be of any age."""
+def _server(
+    url: URL, connections: int, *, read_only: bool = False, any_version: bool = False
+) -> PostgresDatabase:
+    """Reach a server that is fit for a store, and refuse a schema of another version."""
     database = PostgresDatabase(
         url, busy_timeout=BUSY_TIMEOUT, pool_size=connections, read_only=read_only
     )
-    try:
+    with _closed_on_error(database):
         database.reach()
         if database.schema is None:
             database.schema = database.read(schema_version.schema_on)
-    except BaseException:
-        database.close()
-        raise
-    return database
+        if any_version or database.read(schema_version.is_current):
+            return database
+        is_new = database.read(schema_version.current_revision) is None
+        raise SchemaError(
+            "this database has no schema of reasoning-store yet"
+            if is_new
+            else "the schema of this database is older than this version of reasoning-store",
+            hint="run: reasoning-store upgrade",
+        )
 
 
-def _server(url: URL, connections: int, *, read_only: bool = False) -> Database:
-    database = _reached(url, connections, read_only=read_only)
+@contextmanager
+def _closed_on_error(database: Database) -> Generator[None]:
     try:
-        if database.read(schema_version.schema_age) is not schema_version.Age.CURRENT:
-            is_new = database.read(schema_version.current_revision) is None
-            raise SchemaError(
-                "this database has no schema of reasoning-store yet"
-                if is_new
-                else "the schema of this database is older than this version of reasoning-store",
-                hint="run: reasoning-store upgrade",
-            )
+        yield
     except BaseException:
         database.close()
         raise
-    return database
+
+
+def _is_there(path: Path | None) -> TypeGuard[Path]:
+    """Whether a file of ours is at a path; refuse what is neither ours nor new."""
+    return path is not None and sqlite_file.is_there(path, sqlite_connections.library())
 
 
 @driver_errors.Translated()
@@ -167,9 +173,9 @@ def open_any_version(url: str | URL) -> Database:
     """Open a database to read, with the schema that it has: nothing is made or upgraded."""
     made = parse_url(url)
     path = file_of(made)
-    if path is not None and sqlite_file.is_there(path, sqlite_connections.library()):
+    if _is_there(path):
         return SqliteReading(str(path), busy_timeout=BUSY_TIMEOUT)
-    return _of_any_age(made, path)
+    return _of_any_version(made, path)
 
 
 @driver_errors.Translated()
@@ -183,21 +189,17 @@ def run_schema_command(url: str | URL, work: Callable[[Connection], None]) -> No
 
     made = parse_url(url)
     path = file_of(made)
-    if path is not None and not sqlite_file.is_there(path, sqlite_connections.library()):
-        sqlite_file.create(
-            path, lambda fresh: sqlite_file.mark_as_ours(fresh, sqlite_connections.library())
-        )
-    database = _of_any_age(made, path)
-    try:
+    if path is not None and not _is_there(path):
+        library = sqlite_connections.library()
+        sqlite_file.create(path, lambda fresh: sqlite_file.mark_as_ours(fresh, library))
+    with closing(_of_any_version(made, path)) as database:
         database.change_schema(claimed)
-    finally:
-        database.close()
 
 
-def _of_any_age(url: URL, path: Path | None) -> Database:
+def _of_any_version(url: URL, path: Path | None) -> Database:
     """Open a database for one connection that reads and one that writes."""
     if url.drivername == DRIVER:
-        return _reached(url, 1)
+        return _server(url, 1, any_version=True)
     return _opened(path, readers=1)
 
 
@@ -218,29 +220,23 @@ def _opened(path: Path | None, *, readers: int) -> SqliteDatabase:
 
 def _embedded(path: Path | None, connections: int) -> Database:
     def build(at: Path) -> None:
-        fresh = _opened(at, readers=connections)
-        try:
+        with closing(_opened(at, readers=connections)) as fresh:
             fresh.change_schema(schema_version.upgrade)
-        finally:
-            fresh.close()
 
     if path is not None:
         # Before SQLite is asked: a thread of the parent may have been inside it at the fork, and
         # then its locks are held in the child for good.
         open_files.check_not_inherited(str(path))
-        if sqlite_file.is_there(path, sqlite_connections.library()):
+        if _is_there(path):
             sqlite_file.check_one_name(path)
         else:
             sqlite_file.create(path, build)
     database = _opened(path, readers=connections)
-    try:
-        if database.read(schema_version.schema_age) is schema_version.Age.OLDER:
+    with _closed_on_error(database):
+        if not database.read(schema_version.is_current):
             if path is not None:
                 schema_version.keep_copy(path, database)
             database.change_schema(schema_version.upgrade)
         if database.needs_scrub():
             database.scrub(wait=False)  # an erasure that was interrupted: who opens it finishes it
-    except BaseException:
-        database.close()
-        raise
     return database

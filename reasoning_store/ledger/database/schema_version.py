@@ -1,4 +1,4 @@
-"""The age of a schema, and the upgrade to this version's.
+"""The version of a schema, and the upgrade to this one.
 
 The scripts are Alembic's: at ``migrations/`` next to the package in a checkout and in an
 editable install, inside the package in a wheel. Alembic is imported only where there is
@@ -9,7 +9,6 @@ leaves the schema it found, and runs again.
 from __future__ import annotations
 
 import os
-from enum import Enum
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -54,11 +53,6 @@ class _Alembic:
 
 if hasattr(os, "register_at_fork"):  # a thread that holds it does not come along into the child
     os.register_at_fork(after_in_child=_Alembic.renew)
-
-
-class Age(Enum):
-    OLDER = "older"
-    CURRENT = "current"
 
 
 def scripts_folder() -> Path:
@@ -107,13 +101,11 @@ def schema_on(connection: Connection) -> str:
     return SCHEMA_NAME if found is None else str(found)
 
 
-def schema_age(connection: Connection) -> Age:
-    """Return whether the schema is this version's or an older one; refuse any other."""
+def is_current(connection: Connection) -> bool:
+    """Whether the schema is this version's, and not an older one; refuse any other."""
     revision = current_revision(connection)
-    if revision == REVISIONS[-1]:
-        return Age.CURRENT
     if revision is None or revision in REVISIONS:
-        return Age.OLDER
+        return revision == REVISIONS[-1]
     raise SchemaError(
         "this database was written by a newer version of reasoning-store",
         hint="run: pip install --upgrade reasoning-store",
@@ -167,7 +159,7 @@ def upgrade(connection: Connection) -> None:
     from alembic import command
 
     claim_database(connection)
-    if schema_age(connection) is Age.OLDER:
+    if not is_current(connection):
         with _Alembic.lock:
             command.upgrade(alembic_config(connection), "head")
 
