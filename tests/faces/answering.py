@@ -9,9 +9,6 @@ import reasoning_store as rs
 DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
 
 
-STRIP_ALL = {"reasoning.stripFromContext": "all"}
-
-
 KEEP_ALL = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
 
 

@@ -87,14 +87,6 @@ def test_regenerating_makes_room_for_another_reply(session: Any) -> None:
     assert texts(session) == ["one", "two", "three", "vier"]
 
 
-def test_only_a_reply_can_be_regenerated(session: Any) -> None:
-    """A user's message is edited."""
-    with pytest.raises(rs.InvalidCall, match="not a model's reply"):
-        session.regenerate(3)
-
-    assert len(session.branches()) == 1
-
-
 def test_a_turn_is_taken_back_from_its_user_message_on(session: Any) -> None:
     """Twice takes two turns back; then there is none."""
     assert texts(session.pop_turn()) == ["one", "two"]

@@ -19,7 +19,6 @@ from reasoning_store.tokens import counter
 from tests.strategies import json_objects, messages
 
 COUNTER = counter("o200k_base")
-KEY = "sorted"
 
 
 def of(message: rs.Message) -> bytes:

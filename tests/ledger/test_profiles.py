@@ -204,24 +204,6 @@ def test_two_owners_with_one_key_are_kept_apart(
     assert [row.settings for row in ledger.profiles.all_of("a")] == [HIGH]
 
 
-def test_a_change_leaves_the_other_keys(ledger: Ledger) -> None:
-    """What is changed is changed, what is unset is gone, and the rest stays."""
-    ledger.profiles.set("u", "deep", {**HIGH, "reasoning.enabled": True})
-
-    ledger.profiles.change("u", "deep", {"reasoning.floor": "off"}, unset={"reasoning.enabled"})
-
-    (found,) = ledger.profiles.all_of("u")
-    assert found.settings == {**HIGH, "reasoning.floor": "off"}
-
-
-def test_a_change_makes_the_profile(ledger: Ledger) -> None:
-    """As setting a whole one does."""
-    made = ledger.profiles.change("u", "deep", HIGH)
-
-    assert ledger.profiles.all_of("u") == [made]
-    assert made.settings == HIGH
-
-
 def test_nothing_is_taken_out_of_a_profile_that_is_not_there(ledger: Ledger) -> None:
     """And none is made for it."""
     with pytest.raises(NotFound):
