@@ -1,9 +1,8 @@
 """JSON and JSON lines, read piece by piece: each value with the line that it begins on.
 
-Theory. A file of conversations is a value a line, or an array of values, or one object over
-many lines; which of them shows at its beginning. Lines and the elements of an array are read one
-after the other, so that neither form is ever in memory whole. One object over many lines is one
-conversation, and is.
+Theory. A file of conversations is values one after the other, most often one a line, or arrays of
+values. An array is read by its elements, so that no file is ever in memory whole, but for one that
+is a single object.
 
 A text that is not JSON is refused by the number of its line, and the error never quotes it.
 
@@ -54,15 +53,16 @@ def read_entries(source: Source) -> Iterator[Entry]:
     lines = isinstance(source, Iterable) and not isinstance(source, Mapping | bytes)
     if not (lines or isinstance(source, os.PathLike)):
         raise InvalidCall(f"a source is a path or lines, not {type(source).__name__}")
-    pieces = _read_text(source)
-    begun: list[str] = []
-    for piece in pieces:
-        begun.append(piece)
-        if not piece.isspace():
-            break
-    first = "".join(begun).lstrip()[:1]
-    text = chain(begun, pieces)
-    return _parse_arrays(text) if first == "[" else _lines_or_object(text)
+    text = _Window(_read_text(source))
+    array = 0
+    while mark := text.peek():
+        if mark != "[":
+            line, value = text.take_value()
+            yield Entry(line=line, value=value)
+            continue
+        array += 1
+        for line, value in _read_array(text):
+            yield Entry(line=line, value=value, array=array)
 
 
 def read_objects(source: Source, refusal: str, **due: type) -> Iterator[Entry]:
@@ -79,26 +79,20 @@ def read_log(source: Source) -> tuple[list[Entry], int | None]:
 
     A program that was killed, or is still writing, leaves such a line.
     """
+    text = _Window(_read_text(source))
     entries: list[Entry] = []
-    for entry in _cut_lines(_number_lines(_read_text(source))):
-        if entry.value is None:
-            return entries, entry.line
-        if not isinstance(entry.value, dict):
-            refuse(entry.line, "not a line of a session: an object is due")
-        entries.append(entry)
-    return entries, None
-
-
-def _cut_lines(lines: Iterator[tuple[int, str]]) -> Iterator[Entry]:
-    """Yield the value of each line; of a last one that is cut off, after others, None."""
-    for number, text in lines:
+    while text.peek():
+        begun = text.line
         try:
-            value = _parse_value(number, text)
+            line, value = text.take_value()
         except InvalidCall:
-            if number == 1 or next(lines, None) is not None:
+            if not entries or "\n" in text.taken:
                 raise
-            value = None
-        yield Entry(line=number, value=value)
+            return entries, begun
+        if not isinstance(value, dict):
+            refuse(line, "not a line of a session: an object is due")
+        entries.append(Entry(line=line, value=value))
+    return entries, None
 
 
 def source_name(source: Source) -> str:
@@ -149,56 +143,16 @@ def _decode_blocks(blocks: Iterable[str | bytes]) -> Iterator[str]:
             yield text
 
 
-def _number_lines(pieces: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are not blank, with their numbers."""
-    number = 1
-    held: list[str] = []
-    for piece in pieces:
-        *ended, rest = piece.split("\n")
-        for end in ended:
-            text = "".join([*held, end])
-            held = []
-            if text.strip():
-                yield number, text
-            number += 1
-        held.append(rest)
-    if (text := "".join(held)).strip():
-        yield number, text
-
-
 # Values
-
-
-def _lines_or_object(pieces: Iterable[str]) -> Iterator[Entry]:
-    lines = _number_lines(pieces)
-    first = next(lines, None)
-    if first is None:
-        return
-    try:
-        json.loads(first[1])
-    except (ValueError, RecursionError):
-        yield _parse_object(first, list(lines))
-        return
-    for number, text in chain([first], lines):
-        yield Entry(line=number, value=_parse_value(number, text))
-
-
-def _parse_object(first: tuple[int, str], rest: list[tuple[int, str]]) -> Entry:
-    """Return one object over many lines; if it is not one, refuse the first line."""
-    if not rest or json_values.is_object(rest[0][1]):
-        return Entry(line=first[0], value=_parse_value(*first))
-    # Blank lines were left out: put back, so that an error names the right one.
-    text, at = first[1], first[0]
-    for number, line in rest:
-        text += "\n" * (number - at) + line
-        at = number
-    return Entry(line=first[0], value=_parse_value(first[0], text))
 
 
 def _parse_value(line: int, text: str) -> Any:
     try:
         return json_values.parse(text, strict=False)
     except json_values.Malformed as error:
+        first, _, rest = text.partition("\n")
+        if json_values.is_object(rest.lstrip().partition("\n")[0]):
+            return _parse_value(line, first)  # a value a line: the fault is in this one
         if error.at is None:
             refuse(line, error.what)
         begun = text.rfind("\n", 0, error.at) + 1
@@ -211,6 +165,8 @@ class _Window:
 
     def __init__(self, pieces: Iterator[str]) -> None:
         self.line = 1
+        self.taken = ""
+        """The text of the last value."""
         self._pieces = pieces
         self._text = ""
         self._at = 0
@@ -231,6 +187,7 @@ class _Window:
     def take_value(self) -> tuple[int, Any]:
         """Take a value of JSON, and return it with the line that it begins on."""
         self.peek()
+        self.taken = ""
         while True:
             try:
                 _, end = _DECODER.raw_decode(self._text, self._at)
@@ -241,8 +198,8 @@ class _Window:
             if not self._read():  # a value that ends with the text may go on in the next piece
                 end = len(self._text)
                 break
-        line, text = self.line, self._take(end)
-        return line, _parse_value(line, text)
+        line, self.taken = self.line, self._take(end).rstrip()
+        return line, _parse_value(line, self.taken)
 
     def _take(self, end: int) -> str:
         taken, self._at = self._text[self._at : end], end
@@ -260,24 +217,17 @@ class _Window:
         return len(self._text) > size
 
 
-def _parse_arrays(pieces: Iterator[str]) -> Iterator[Entry]:
-    """Yield the elements of the arrays that a text consists of."""
-    text = _Window(pieces)
-    array = 0
-    while mark := text.peek():
-        if mark != "[":
-            refuse(text.line, "not JSON: there is text outside of an array")
+def _read_array(text: _Window) -> Iterator[tuple[int, Any]]:
+    """Yield the elements of an array, each with its line."""
+    text.skip()
+    mark = text.peek()
+    if mark == "]":
         text.skip()
-        array += 1
-        is_empty = text.peek() == "]"
-        while not is_empty and mark != "]":
-            line, value = text.take_value()
-            yield Entry(line=line, value=value, array=array)
-            mark = text.peek()
-            if mark == "":
-                refuse(text.line, "the file ends inside of an array")
-            if mark not in ",]":
-                refuse(text.line, "not JSON: a comma or the end of the array is due")
-            text.skip()
-        if is_empty:
-            text.skip()
+    while mark != "]":
+        yield text.take_value()
+        mark = text.peek()
+        if mark == "":
+            refuse(text.line, "the file ends inside of an array")
+        if mark not in ",]":
+            refuse(text.line, "not JSON: a comma or the end of the array is due")
+        text.skip()
