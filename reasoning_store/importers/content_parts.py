@@ -14,6 +14,7 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias, get_args
 
 from reasoning_store.conversation.blocks import (
@@ -117,22 +118,14 @@ def _is_plain(item: Any) -> bool:
 _EMPTY: Final = TextBlock(text="")
 
 
-def _text_block(part: Part) -> Block | None:
+def _read_text(part: Part) -> Block | None:
     text = part.get("text")
     if not isinstance(text, str):
         return None
     return TextBlock(text=text, provider_metadata=_other_fields(part, "text"))
 
 
-def _image_url_block(part: Part) -> Block | None:
-    return _medium_in_field(part, "image_url", "image")
-
-
-def _video_url_block(part: Part) -> Block | None:
-    return _medium_in_field(part, "video_url", "video")
-
-
-def _medium_in_field(part: Part, name: str, kind: MediaKind) -> Block | None:
+def _read_address(name: str, kind: MediaKind, part: Part) -> Block | None:
     """Return the medium of a field that is an address, or an object with one."""
     value = part.get(name)
     about = other_fields(value, ("url",)) if isinstance(value, dict) else {}
@@ -142,7 +135,7 @@ def _medium_in_field(part: Part, name: str, kind: MediaKind) -> Block | None:
     return None if made is None else replace(made, provider_metadata=metadata or None)
 
 
-def _audio_block(part: Part) -> Block | None:
+def _read_audio(part: Part) -> Block | None:
     sound = part.get("input_audio")
     data = _decode_base64(sound.get("data")) if isinstance(sound, dict) else None
     if not isinstance(sound, dict) or data is None:
@@ -158,7 +151,7 @@ def _audio_block(part: Part) -> Block | None:
     )
 
 
-def _file_block(part: Part) -> Block | None:
+def _read_file(part: Part) -> Block | None:
     about = part.get("file", part)
     if not isinstance(about, dict):
         return None
@@ -169,15 +162,7 @@ def _file_block(part: Part) -> Block | None:
     return None if made is None else replace(made, name=name)
 
 
-def _image_block(part: Part) -> Block | None:
-    return _from_source(part, "image")
-
-
-def _document_block(part: Part) -> Block | None:
-    return _from_source(part, "file")
-
-
-def _from_source(part: Part, kind: MediaKind) -> Block | None:
+def _read_source(kind: MediaKind, part: Part) -> Block | None:
     """Return a medium of the Messages protocol; a file of the provider's stays raw."""
     source, title = part.get("source"), part.get("title")
     if not (isinstance(source, dict) and isinstance(title, str | None)):
@@ -191,7 +176,7 @@ def _from_source(part: Part, kind: MediaKind) -> Block | None:
     text = source.get("data")
     if not (isinstance(mime, str) and isinstance(text, str)):
         return None
-    data = _encode_text(text) if source.get("type") == "text" else _decode_base64(text)
+    data = text.encode() if source.get("type") == "text" else _decode_base64(text)
     if data is None or source.get("type") not in ("base64", "text"):
         return None
     return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=metadata)
@@ -224,25 +209,16 @@ def _decode_base64(value: Any) -> bytes | None:
         return None
 
 
-def _encode_text(text: str) -> bytes | None:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return None  # a lone surrogate has no bytes: the part stays as it came
-
-
 def _other_fields(part: Part, *names: str) -> dict[str, Any] | None:
     return other_fields(part, ("type", *names)) or None
 
 
 _PARTS: Final[Mapping[str, Callable[[Part], Block | None]]] = {
-    **dict.fromkeys(TEXTS, _text_block),
-    "image_url": _image_url_block,
-    "input_image": _image_url_block,
-    "video_url": _video_url_block,
-    "input_audio": _audio_block,
-    "file": _file_block,
-    "input_file": _file_block,
-    "image": _image_block,
-    "document": _document_block,
+    **dict.fromkeys(TEXTS, _read_text),
+    **dict.fromkeys(("image_url", "input_image"), partial(_read_address, "image_url", "image")),
+    "video_url": partial(_read_address, "video_url", "video"),
+    "input_audio": _read_audio,
+    **dict.fromkeys(("file", "input_file"), _read_file),
+    "image": partial(_read_source, "image"),
+    "document": partial(_read_source, "file"),
 }

@@ -7,8 +7,11 @@ quotation marks are escaped. Marks are the only thing that is known of a file he
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Final
+
+GEMINI: Final = "gemini"
+"""A format that is known and cannot be imported yet."""
 
 
 def _field_pattern(*names: str) -> str:
@@ -23,54 +26,37 @@ def _value_pattern(name: str, begin: str) -> str:
     return rf'(?<!\\)"{name}"\s*:\s*{re.escape(begin)}'
 
 
-@dataclass(frozen=True, slots=True)
-class Marked:
-    """A format and marks that it has together; without a reader, only its name is known."""
-
-    name: str
-    marks: tuple[str, ...]
-    format: str | None = None
-
-
-_TABLE: Final[tuple[Marked, ...]] = (
-    Marked(
-        "a ChatGPT export",
-        (_value_pattern("mapping", "{"), _field_pattern("create_time", "current_node")),
-        "chatgpt",
-    ),
-    Marked("a Claude.ai export", (_value_pattern("chat_messages", "["),), "claude-ai"),
-    Marked(
-        "a Claude Code session",
+_MARKS: Final[Sequence[tuple[str, Sequence[str]]]] = (
+    ("chatgpt", (_value_pattern("mapping", "{"), _field_pattern("create_time", "current_node"))),
+    ("claude-ai", (_value_pattern("chat_messages", "["),)),
+    (
+        "claude-code",
         (
             _field_pattern("parentUuid", "leafUuid"),
             _field_pattern("isSidechain", "sessionId", "leafUuid"),
         ),
-        "claude-code",
     ),
-    Marked(
-        "a Codex session",
+    (
+        "codex",
         (
             _type_pattern("session_meta", "response_item", "turn_context", "event_msg"),
             _value_pattern("payload", "{"),
         ),
-        "codex",
     ),
-    Marked("a Codex session", (_value_pattern("record_type", '"state"'),), "codex"),
-    Marked(
-        "an Open WebUI export",
-        (_value_pattern("chat", "{"), _field_pattern("user_id", "history", "currentId")),
+    ("codex", (_value_pattern("record_type", '"state"'),)),
+    (
         "open-webui",
+        (_value_pattern("chat", "{"), _field_pattern("user_id", "history", "currentId")),
     ),
-    Marked(
-        "a LibreChat export",
+    (
+        "librechat",
         (
             _field_pattern("conversationId"),
             _field_pattern("messageId", "parentMessageId", "exportAt"),
         ),
-        "librechat",
     ),
-    Marked(
-        "a LangChain history",
+    (
+        "langchain",
         (
             _type_pattern("human", "ai", "system", "tool", "AIMessageChunk")
             + r'\s*,\s*"data"\s*:\s*\{|'
@@ -79,35 +65,25 @@ _TABLE: Final[tuple[Marked, ...]] = (
             + r"(?s:.*)"
             + _type_pattern("human", "ai"),
         ),
-        "langchain",
     ),
-    Marked("a Pydantic AI history", (_field_pattern("part_kind"),), "pydantic-ai"),
-    Marked("a LlamaIndex history", (_field_pattern("block_type"),), "llama-index"),
-    Marked(
-        "a ShareGPT history",
-        (_value_pattern("conversations", "["), _field_pattern("from")),
-        "sharegpt",
-    ),
-    Marked("a Gemini history", (_value_pattern("chunkedPrompt", "{"),)),
-    Marked(
-        "a Gemini history",
+    ("pydantic-ai", (_field_pattern("part_kind"),)),
+    ("llama-index", (_field_pattern("block_type"),)),
+    ("sharegpt", (_value_pattern("conversations", "["), _field_pattern("from"))),
+    (GEMINI, (_value_pattern("chunkedPrompt", "{"),)),
+    (
+        GEMINI,
         (
             _field_pattern("parts"),
             r'(?<!\\)"role"\s*:\s*"model"|' + _value_pattern("contents", "["),
         ),
     ),
-    Marked(
-        "a history of AI SDK UIMessages",
-        (_field_pattern("role"), _value_pattern("parts", "[") + r'\s*\{\s*"type"'),
-        "ai-sdk",
-    ),
-    Marked(
-        "Anthropic messages with tools",
-        (_type_pattern("tool_use", "tool_result") + "|" + _field_pattern("tool_use_id"),),
+    ("ai-sdk", (_field_pattern("role"), _value_pattern("parts", "[") + r'\s*\{\s*"type"')),
+    (
         "anthropic",
+        (_type_pattern("tool_use", "tool_result") + "|" + _field_pattern("tool_use_id"),),
     ),
-    Marked(
-        "OpenAI messages or items",
+    (
+        "openai",
         (
             _field_pattern(
                 "tool_calls",
@@ -132,23 +108,22 @@ _TABLE: Final[tuple[Marked, ...]] = (
             + r'|(?<!\\)"role"\s*:\s*"(?:developer|tool|function)"'
             + r'|(?<!\\)"thinking"\s*:\s*\[',
         ),
-        "openai",
     ),
-    Marked(
-        "Anthropic messages",
+    (
+        "anthropic",
         (
             _type_pattern("thinking", "redacted_thinking")
             + "|"
             + _field_pattern("anthropic_version", "stop_reason", "system", "cache_control")
             + r'|(?<!\\)"source"\s*:\s*\{\s*"type"\s*:\s*"(?:base64|url|text|file)"',
         ),
-        "anthropic",
     ),
-    Marked("messages of either", (_field_pattern("role", "messages"),), "openai"),
+    ("openai", (_field_pattern("role", "messages"),)),
 )
-"""The first row that matches counts."""
+"""Each format and marks that it has together; the first row that matches counts."""
 
 
-def find(text: str) -> Marked | None:
+def find(text: str) -> str | None:
     """Return the format of the beginning of a file."""
-    return next((row for row in _TABLE if all(re.search(mark, text) for mark in row.marks)), None)
+    rows = (name for name, marks in _MARKS if all(re.search(mark, text) for mark in marks))
+    return next(rows, None)

@@ -76,13 +76,13 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
             hint="import the output of export without --json",
         )
     found = format_marks.find(text) if text[:1] in ("[", "{") else None
-    if found is not None and found.format is None:
+    if found == format_marks.GEMINI:
         raise InvalidCall(
-            f"this looks like {found.name}, which cannot be imported yet",
+            "this looks like a Gemini history, which cannot be imported yet",
             hint=f"if it is not, name the format: {', '.join(READERS)}",
         )
-    if found is not None and found.format is not None:
-        return found.format
+    if found is not None:
+        return found
     raise InvalidCall(
         "this is not a history that can be imported",
         hint=f"the formats are {', '.join(READERS)} and lines; name one to read it as that",

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from reasoning_store.importers.source_messages import list_field, object_field, text_field
 from reasoning_store.ingress.normalizer import Tags
+from reasoning_store.wire.tools import parse_arguments
 
 DETAILS: Final = "reasoning_details"
 """The name under which a part has reasoning details; the provider is not known by them."""
@@ -77,6 +78,12 @@ def call_part(id: str | None, name: str | None, arguments: Any, **own: Mapping[s
     """Return a call; ``arguments`` are an object, or its JSON. See ``text_part``."""
     call = {"type": "tool_call", "tool_call_id": id, "name": name, "arguments": arguments}
     return _with_own(call, own)
+
+
+def as_object(arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a call as an object; others, or a text that is none, are ``text``."""
+    found = parse_arguments(arguments) if isinstance(arguments, str) else arguments
+    return found if isinstance(found, dict) else {"text": arguments} if arguments else {}
 
 
 def result_part(id: str | None, name: str | None, result: Any, *, is_error: bool = False) -> Part:

@@ -26,7 +26,13 @@ from reasoning_store.importers.conversation_builder import (
 from reasoning_store.importers.conversation_readers import add_tree, in_order
 from reasoning_store.importers.documents import Entry, Source, read_objects
 from reasoning_store.importers.reply_forms import KeptReply
-from reasoning_store.importers.reply_parts import AnsweredBy, call_part, reasoning_part, text_part
+from reasoning_store.importers.reply_parts import (
+    AnsweredBy,
+    as_object,
+    call_part,
+    reasoning_part,
+    text_part,
+)
 from reasoning_store.importers.source_messages import (
     SourceMessage,
     list_field,
@@ -35,7 +41,6 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
-from reasoning_store.wire.tools import parse_arguments
 
 _REFUSAL: Final = "not a conversation of ChatGPT: an object with a mapping is due"
 
@@ -161,7 +166,7 @@ def _add_reply(
             recaps.append(text_field(content, "content") or "")
         elif recipient not in (None, "all"):
             _, texts = _read_content(node)
-            reply.parts.append(call_part(None, recipient, _arguments("\n".join(texts))))
+            reply.parts.append(call_part(None, recipient, as_object("\n".join(texts))))
         else:
             blocks, texts = _read_content(node)
             reply.parts += map(text_part, texts)
@@ -179,12 +184,6 @@ def _thought(one: Any) -> str:
         return ""
     texts = (text_field(one, "summary"), text_field(one, "content"))
     return "\n\n".join(text for text in texts if text)
-
-
-def _arguments(text: str) -> Any:
-    """Return the arguments of a call: an object, or the text if it is no object."""
-    found = parse_arguments(text)
-    return found if isinstance(found, dict) else {"text": text}
 
 
 def _read_content(message: _Node) -> tuple[tuple[Block, ...], list[str]]:

@@ -20,6 +20,7 @@ from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
     AnsweredBy,
     Part,
+    as_object,
     call_part,
     reasoning_part,
     result_part,
@@ -34,7 +35,6 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
-from reasoning_store.wire.tools import parse_arguments
 
 _THOUGHT: Final = re.compile(r"\s*:::thinking\n(.*?)\n?:::\n*", re.DOTALL)
 _NO_MODEL: Final = "it is an error and no reply of a model"
@@ -123,7 +123,7 @@ def _parts(content: list[Any]) -> Iterator[Part]:
             of = object_field(call, "function") or call
             id, name = text_field(call, "id"), text_field(of, "name")
             arguments = of.get("args", of.get("arguments"))
-            yield call_part(id, name, _arguments(arguments))
+            yield call_part(id, name, as_object(arguments))
             if (output := of.get("output")) is not None:
                 yield result_part(id, name, output)
 
@@ -131,11 +131,6 @@ def _parts(content: list[Any]) -> Iterator[Part]:
 def _text(part: Mapping[str, Any], name: str) -> str:
     """Return the text of a part: itself, or the value of an object."""
     return text_field(part, name) or text_field(object_field(part, name), "value") or ""
-
-
-def _arguments(value: Any) -> Any:
-    found = parse_arguments(value) if isinstance(value, str) else value
-    return found if isinstance(found, dict) else {"text": value} if value else {}
 
 
 def _files(value: Mapping[str, Any]) -> Iterator[MediaBlock]:

@@ -31,6 +31,7 @@ from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
     Part,
+    as_object,
     call_part,
     reasoning_part,
     result_part,
@@ -142,12 +143,10 @@ def _text_parts(text: str) -> Iterator[Part]:
             continue
         if kind == _INTERPRETER:
             code = _CODE.fullmatch(body)
-            arguments: Any = {"code": code[1] if code else body}
+            arguments = {"code": code[1] if code else body}
             about = {"name": _INTERPRETER, "result": about.get("output", "")}
         else:
-            arguments = _json(_json(about.get("arguments", "")))
-        if not isinstance(arguments, dict):
-            arguments = {"text": arguments}
+            arguments = as_object(_json(about.get("arguments", "")))
         id = about.get("id") or None
         yield call_part(id, about.get("name"), arguments)
         if about.get("result"):
@@ -191,9 +190,7 @@ def _output_parts(items: list[Any]) -> Iterator[Part]:
                 else (reasoning_part(text))
             )
         elif kind == "function_call":
-            arguments = _json(item.get("arguments"))
-            plain = isinstance(arguments, dict)
-            yield call_part(id, name, arguments if plain else {"text": arguments})
+            yield call_part(id, name, as_object(item.get("arguments")))
         elif kind == "function_call_output":
             output = item.get("output")
             plain_texts = all(
