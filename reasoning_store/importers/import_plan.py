@@ -100,16 +100,8 @@ class _Planner:
 
     def count_known(self, items: Sequence[Item]) -> int:
         """Return how many are stored already; a key is of all messages up to its own."""
-        low, high = 0, len(items)
-        if high and self._place_of(items[-1].key) is not None:
-            return high
-        while low < high:
-            middle = (low + high) // 2
-            if self._place_of(items[middle].key) is not None:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        stored = (n for n in range(len(items), 0, -1) if self._place_of(items[n - 1].key))
+        return next(stored, 0)
 
     def runs(self, one: Conversation) -> Iterator[Run]:
         """Yield the new messages, those before a branch first."""
