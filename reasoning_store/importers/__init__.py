@@ -2,7 +2,7 @@
 
 A file goes through these modules, from the first to the last:
 
-- ``formats`` finds the format by ``format_marks`` and names its reader: ``openai``, ``anthropic``
+- ``formats`` finds the format by its marks and names its reader: ``openai``, ``anthropic``
   and ``llm`` here, the others in ``programs`` and ``frameworks``.
 - ``documents`` reads JSON value by value, ``source_messages`` finds the messages of each
   conversation, and ``conversation_readers`` gives them to the format, from a list or a tree.

@@ -1,14 +1,15 @@
 """The formats of kept histories: how each is recognised, and its reader.
 
 A file is recognised by its first bytes: a database by its magic, the store's own lines by their
-header, JSON by its marks (``format_marks``).
+header, JSON by its marks. These are names that only one format has; a mark is searched where JSON
+has a name, so the text of a message cannot match: its quotation marks are escaped.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import Final, TypeAlias, cast
@@ -16,7 +17,6 @@ from typing import Final, TypeAlias, cast
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
-from reasoning_store.importers import format_marks
 from reasoning_store.importers.documents import Source, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
@@ -75,8 +75,8 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
             "this is the JSON answer of a command, not a history",
             hint="import the output of export without --json",
         )
-    found = format_marks.find(text) if text[:1] in ("[", "{") else None
-    if found == format_marks.GEMINI:
+    found = _find_marks(text) if text[:1] in ("[", "{") else None
+    if found == _GEMINI:
         raise InvalidCall(
             "this looks like a Gemini history, which cannot be imported yet",
             hint=f"if it is not, name the format: {', '.join(READERS)}",
@@ -133,3 +133,125 @@ def conversations(
 def _name_format(found: Iterator[Conversation], format: str) -> Iterator[Conversation]:
     for one in found:
         yield replace(one, metadata={IMPORTED_FROM: format, **one.metadata})
+
+
+# Marks
+
+
+_GEMINI: Final = "gemini"
+"""A format that is known and cannot be imported yet."""
+
+
+def _field_pattern(*names: str) -> str:
+    return rf'(?<!\\)"(?:{"|".join(names)})"\s*:'
+
+
+def _type_pattern(*kinds: str) -> str:
+    return rf'(?<!\\)"type"\s*:\s*"(?:{"|".join(kinds)})"'
+
+
+def _value_pattern(name: str, begin: str) -> str:
+    return rf'(?<!\\)"{name}"\s*:\s*{re.escape(begin)}'
+
+
+_MARKS: Final[Sequence[tuple[str, Sequence[str]]]] = (
+    ("chatgpt", (_value_pattern("mapping", "{"), _field_pattern("create_time", "current_node"))),
+    ("claude-ai", (_value_pattern("chat_messages", "["),)),
+    (
+        "claude-code",
+        (
+            _field_pattern("parentUuid", "leafUuid"),
+            _field_pattern("isSidechain", "sessionId", "leafUuid"),
+        ),
+    ),
+    (
+        "codex",
+        (
+            _type_pattern("session_meta", "response_item", "turn_context", "event_msg"),
+            _value_pattern("payload", "{"),
+        ),
+    ),
+    ("codex", (_value_pattern("record_type", '"state"'),)),
+    (
+        "open-webui",
+        (_value_pattern("chat", "{"), _field_pattern("user_id", "history", "currentId")),
+    ),
+    (
+        "librechat",
+        (
+            _field_pattern("conversationId"),
+            _field_pattern("messageId", "parentMessageId", "exportAt"),
+        ),
+    ),
+    (
+        "langchain",
+        (
+            _type_pattern("human", "ai", "system", "tool", "AIMessageChunk")
+            + r'\s*,\s*"data"\s*:\s*\{|'
+            + r'(?<!\\)"lc"\s*:\s*\d|'
+            + _field_pattern("additional_kwargs")
+            + r"(?s:.*)"
+            + _type_pattern("human", "ai"),
+        ),
+    ),
+    ("pydantic-ai", (_field_pattern("part_kind"),)),
+    ("llama-index", (_field_pattern("block_type"),)),
+    ("sharegpt", (_value_pattern("conversations", "["), _field_pattern("from"))),
+    (_GEMINI, (_value_pattern("chunkedPrompt", "{"),)),
+    (
+        _GEMINI,
+        (
+            _field_pattern("parts"),
+            r'(?<!\\)"role"\s*:\s*"model"|' + _value_pattern("contents", "["),
+        ),
+    ),
+    ("ai-sdk", (_field_pattern("role"), _value_pattern("parts", "[") + r'\s*\{\s*"type"')),
+    (
+        "anthropic",
+        (_type_pattern("tool_use", "tool_result") + "|" + _field_pattern("tool_use_id"),),
+    ),
+    (
+        "openai",
+        (
+            _field_pattern(
+                "tool_calls",
+                "tool_call_id",
+                "function_call",
+                "call_id",
+                "reasoning",
+                "reasoning_content",
+                "reasoning_details",
+                "reasoning_text",
+                "thinking_blocks",
+                "refusal",
+                "encrypted_content",
+                "image_url",
+                "input_audio",
+                "instructions",
+            )
+            + "|"
+            + _type_pattern(
+                "input_text", "output_text", "input_image", "function_call", "reasoning"
+            )
+            + r'|(?<!\\)"role"\s*:\s*"(?:developer|tool|function)"'
+            + r'|(?<!\\)"thinking"\s*:\s*\[',
+        ),
+    ),
+    (
+        "anthropic",
+        (
+            _type_pattern("thinking", "redacted_thinking")
+            + "|"
+            + _field_pattern("anthropic_version", "stop_reason", "system", "cache_control")
+            + r'|(?<!\\)"source"\s*:\s*\{\s*"type"\s*:\s*"(?:base64|url|text|file)"',
+        ),
+    ),
+    ("openai", (_field_pattern("role", "messages"),)),
+)
+"""Each format and marks that it has together; the first row that matches counts."""
+
+
+def _find_marks(text: str) -> str | None:
+    """Return the format of the beginning of a file."""
+    rows = (name for name, marks in _MARKS if all(re.search(mark, text) for mark in marks))
+    return next(rows, None)

@@ -19,6 +19,7 @@ from reasoning_store.integrations.store_access import (
     run_in_thread,
 )
 from reasoning_store.results import Owner
+from reasoning_store.wire.tools import parse_arguments
 
 try:
     from agent_framework import HistoryProvider, Message
@@ -135,8 +136,14 @@ def _read_content(content: Mapping[str, Any], api: str | None) -> rs.Block:
                 is_hidden=not thought,
             )
         case "function_call":
-            called = content.get("call_id")
-            return foreign_forms.read_call(called, content.get("name"), content.get("arguments"))
+            given = content.get("arguments")
+            is_text = isinstance(given, str)
+            return rs.ToolCallBlock(
+                id=content.get("call_id") or "",
+                name=content.get("name") or "",
+                parameters=parse_arguments(given) if is_text else given,
+                arguments=given if is_text else None,
+            )
         case "function_result":
             return rs.ToolResponseBlock(
                 call_id=content.get("call_id") or "",
@@ -155,7 +162,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
             sealed = {"protected_data": seal} if seal else {}
             return {"type": "text_reasoning", "text": block.thought, **sealed}
         case rs.ToolCallBlock():
-            given = block.parameters if block.arguments is None else block.arguments
+            given = foreign_forms.given_arguments(block)
             call = {"call_id": block.id, "name": block.name, "arguments": given}
             return {"type": "function_call", **call}
         case rs.ToolResponseBlock():

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import reasoning_store as rs
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy
-from reasoning_store.wire.tools import parse_arguments
 
 Path: TypeAlias = tuple[str | int, ...]
 IsThought: TypeAlias = Callable[[Path, Any], bool]
@@ -40,18 +39,9 @@ _SHORTEST: Final = 12
 _ABSENT: Final = object()
 
 
-def read_call(
-    id: Any, name: Any, given: Any, about: Mapping[str, Any] | None = None
-) -> rs.ToolCallBlock:
-    """Return a call whose arguments are ``given`` as a text or as their value."""
-    text = given if isinstance(given, str) else None
-    return rs.ToolCallBlock(
-        id=str(id or ""),
-        name=str(name or ""),
-        parameters=given if text is None else parse_arguments(text),
-        arguments=text,
-        provider_metadata=dict(about) if about else None,
-    )
+def given_arguments(block: rs.ToolCallBlock) -> Any:
+    """Return the arguments of a call as they came: a text, or their value."""
+    return block.parameters if block.arguments is None else block.arguments
 
 
 def read_reply(reply: KeptReply) -> rs.Message:

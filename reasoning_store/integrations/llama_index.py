@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
 from reasoning_store.importers.frameworks import llama_index as dumps
@@ -126,9 +126,9 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         if session is None:
             return []
         return [
-            message
-            for message, of, _ in _messages(session)
-            if status is None or of == MessageStatus(status)
+            one.message
+            for one in _messages(session)
+            if status is None or one.status == MessageStatus(status)
         ]
 
     def _add(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
@@ -138,7 +138,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
 
     def _set(self, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
         session = self._store.session(key, create=True)
-        kept = [stored for _, of, stored in _messages(session) if of != MessageStatus(status)]
+        kept = [one.stored for one in _messages(session) if one.status != MessageStatus(status)]
         _replace(session, [*kept, *(_with_status(read_message(one), status) for one in messages)])
 
     def _delete(self, key: str, status: MessageStatus | None) -> None:
@@ -155,54 +155,54 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         if session is None or count < 1 or first < 0:
             return []
         every = _messages(session)
-        active = [place for place, one in enumerate(every) if one[1] == MessageStatus.ACTIVE]
+        active = [one for one in every if one.status == MessageStatus.ACTIVE]
         taken = active[first : first + count]
         if taken:
-            _replace(session, [one[2] for place, one in enumerate(every) if place not in taken])
-        return [every[place][0] for place in taken]
+            gone = {one.position for one in taken}
+            _replace(session, [one.stored for one in every if one.position not in gone])
+        return [one.message for one in taken]
 
     def _archive(self, key: str, count: int) -> list[ChatMessage]:
         session = find_session(self._store, key)
         if session is None or count < 1:
             return []
-        active: list[tuple[ChatMessage, int]] = []
-        position = 0
         name = f"{_ARCHIVED}{session.branch_id}"
         before = session.metadata.get(name)
-        for stored in session.history():
-            position = stored.position
-            written = write_message(stored.message)
-            if written is not None and _status(stored.message, position, before) == "active":
-                active.append((written, position))
+        active = [one for one in _messages(session) if one.status == MessageStatus.ACTIVE]
         archived = active[:count]
         if archived:
-            last = archived[-1][1]
             try:
-                session.update_metadata({name: last}, expected={name: before})
+                session.update_metadata({name: archived[-1].position}, expected={name: before})
             except rs.Conflict:
                 return self._archive(key, count)
-        return [message for message, _ in archived]
+        return [one.message for one in archived]
 
     def _keys(self) -> list[str]:
         return [one.id for one in all_sessions(self._store) if one.message_count]
 
 
-def _messages(session: rs.Session) -> list[tuple[ChatMessage, MessageStatus, rs.Message]]:
-    """Return the messages of a session, each with its status, and as it is to be stored again."""
-    archived = session.metadata.get(f"{_ARCHIVED}{session.branch_id}")
+class _Kept(NamedTuple):
+    """A message of a session."""
+
+    message: ChatMessage
+    status: MessageStatus
+    position: int
+    stored: rs.Message
+    """The message as it is stored again."""
+
+
+def _messages(session: rs.Session) -> list[_Kept]:
+    """Return the messages of a session that were not erased, each with its status."""
+    archived = session.metadata.get(f"{_ARCHIVED}{session.branch_id}") or 0
     found = []
-    for stored in session.history():
-        written = write_message(stored.message)
+    for one in session.history():
+        written = write_message(one.message)
         if written is not None:
-            status = MessageStatus(_status(stored.message, stored.position, archived))
-            found.append((written, status, _with_status(stored.message, status)))
+            stated = (one.message.metadata or {}).get(_STATUS, "active")
+            status = MessageStatus("archived" if one.position <= archived else stated)
+            stored = _with_status(one.message, status)
+            found.append(_Kept(written, status, one.position, stored))
     return found
-
-
-def _status(message: rs.Message, position: int, archived: int | None) -> str:
-    if position <= (archived or 0):
-        return "archived"
-    return str((message.metadata or {}).get(_STATUS, "active"))
 
 
 def _with_status(message: rs.Message, status: MessageStatus) -> rs.Message:
@@ -293,7 +293,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
                 "additional_information": {key: seal for key, seal in seals.items() if seal},
             }
         case rs.ToolCallBlock():
-            given = block.parameters if block.arguments is None else block.arguments
+            given = foreign_forms.given_arguments(block)
             return {
                 "block_type": "tool_call",
                 "tool_call_id": block.id,

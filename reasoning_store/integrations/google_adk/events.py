@@ -13,6 +13,7 @@ from google.genai import types
 
 import reasoning_store as rs
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.wire.tools import call_arguments
 
 _NAME: Final = "googleAdk"
 _API: Final = "gemini.generate_content"
@@ -169,8 +170,7 @@ def _write_block(block: rs.Block) -> types.Part | None:
         case rs.TextBlock():
             return types.Part(text=block.text, thought_signature=_seal_of(block))
         case rs.ToolCallBlock():
-            arguments = block.parameters if isinstance(block.parameters, Mapping) else {}
-            call = types.FunctionCall(id=block.id, name=block.name, args=dict(arguments))
+            call = types.FunctionCall(id=block.id, name=block.name, args=call_arguments(block))
             return types.Part(function_call=call, thought_signature=_seal_of(block))
         case rs.ToolResponseBlock():
             is_object = isinstance(block.result, Mapping)

@@ -154,8 +154,7 @@ def _write_thinking(block: rs.ThinkingBlock, origin: rs.Origin) -> ThinkingPart:
 
 
 def _write_call(block: rs.ToolCallBlock, _: rs.Origin) -> ToolCallPart:
-    given = block.parameters if block.arguments is None else block.arguments
-    return ToolCallPart(block.name, given, tool_call_id=block.id)
+    return ToolCallPart(block.name, foreign_forms.given_arguments(block), tool_call_id=block.id)
 
 
 _PARTS: Final[Mapping[type, Callable[[Any, rs.Origin], Any]]] = {
