@@ -137,12 +137,11 @@ def _read_content(content: Mapping[str, Any], api: str | None) -> rs.Block:
             )
         case "function_call":
             given = content.get("arguments")
-            is_text = isinstance(given, str)
             return rs.ToolCallBlock(
                 id=content.get("call_id") or "",
                 name=content.get("name") or "",
-                parameters=parse_arguments(given) if is_text else given,
-                arguments=given if is_text else None,
+                parameters=parse_arguments(given) if isinstance(given, str) else given,
+                arguments=given if isinstance(given, str) else None,
             )
         case "function_result":
             return rs.ToolResponseBlock(
