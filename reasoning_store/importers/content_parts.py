@@ -10,8 +10,6 @@ Knows the parts of Chat Completions, Responses and Messages. It must not know ro
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -25,10 +23,10 @@ from reasoning_store.conversation.blocks import (
     TextBlock,
 )
 from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.media import from_base64, from_data_url, is_data_url
 
 Part: TypeAlias = Mapping[str, Any]
 _MARKS: Final = ("cache_control",)
-_BASE64: Final = ";base64"
 _SOUNDS: Final[Mapping[str, str]] = {"mp3": "audio/mpeg"}
 TEXTS: Final = ("text", "input_text", "output_text")
 """The types of parts that are text."""
@@ -137,7 +135,7 @@ def _read_address(name: str, kind: MediaKind, part: Part) -> Block | None:
 
 def _read_audio(part: Part) -> Block | None:
     sound = part.get("input_audio")
-    data = _decode_base64(sound.get("data")) if isinstance(sound, dict) else None
+    data = from_base64(sound.get("data")) if isinstance(sound, dict) else None
     if not isinstance(sound, dict) or data is None:
         return None
     form = sound.get("format")
@@ -176,7 +174,7 @@ def _read_source(kind: MediaKind, part: Part) -> Block | None:
     text = source.get("data")
     if not (isinstance(mime, str) and isinstance(text, str)):
         return None
-    data = text.encode() if source.get("type") == "text" else _decode_base64(text)
+    data = text.encode() if source.get("type") == "text" else from_base64(text)
     if data is None or source.get("type") not in ("base64", "text"):
         return None
     return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=metadata)
@@ -184,29 +182,32 @@ def _read_source(kind: MediaKind, part: Part) -> Block | None:
 
 def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:
     """Return a medium at an address, or in one; ``None`` where its data cannot be read."""
-    if not url.startswith("data:"):
-        mime = "application/octet-stream" if kind == "file" else f"{kind}/*"
-        return MediaBlock(kind=kind, mime_type=mime, url=url)
-    about, _, text = url.removeprefix("data:").partition(",")
-    data = _decode_base64(text) if about.endswith(_BASE64) else None
-    if not data:
-        return None
-    return MediaBlock(kind=kind, mime_type=about.removesuffix(_BASE64), data=data)
+    if not is_data_url(url):
+        return MediaBlock(kind=kind, mime_type=any_type(kind), url=url)
+    held = from_data_url(url)
+    return None if held is None else MediaBlock(kind=kind, mime_type=held[0], data=held[1])
 
 
-def media_at(url: str, mime: str, name: str | None = None) -> MediaBlock | None:
-    """Return a medium whose type is known, at an address or in one."""
-    head = mime.partition("/")[0]
-    kind: Any = head if head in get_args(MediaKind) else "file"
-    made = _medium_at(url, kind)
+def read_medium(
+    mime: str, *, data: str | None = None, url: str | None = None, name: str | None = None
+) -> MediaBlock | None:
+    """Return a medium of a known type, of its bytes in base64, or of an address."""
+    kind = media_kind(mime)
+    if found := from_base64(data):
+        return MediaBlock(kind=kind, mime_type=mime, name=name, data=found)
+    made = _medium_at(url, kind) if url and not data else None
     return None if made is None else replace(made, mime_type=mime, name=name)
 
 
-def _decode_base64(value: Any) -> bytes | None:
-    try:
-        return b64decode(value, validate=True) if isinstance(value, str) else None
-    except (binascii.Error, ValueError):
-        return None
+def media_kind(mime: str) -> MediaKind:
+    """Return the kind of a medium of a type."""
+    head: Any = mime.partition("/")[0]
+    return head if head in get_args(MediaKind) else "file"
+
+
+def any_type(kind: str) -> str:
+    """Return the type of a medium of which only the kind is known."""
+    return "application/octet-stream" if kind == "file" else f"{kind}/*"
 
 
 def _other_fields(part: Part, *names: str) -> dict[str, Any] | None:

@@ -12,14 +12,13 @@ from typing import Any, Final
 
 from reasoning_store.conversation.blocks import (
     MediaBlock,
-    MediaKind,
     Usage,
 )
+from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.importers.reply_parts import Part, metadata_of
 from reasoning_store.wire.event_fields import whole_number
 
 _TYPES: Final = frozenset({"text", "reasoning", "tool_call", "tool_result", "attachment"})
-_MEDIA: Final[Mapping[str, MediaKind]] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 def media_block(row: Mapping[str, Any]) -> MediaBlock:
@@ -28,7 +27,7 @@ def media_block(row: Mapping[str, Any]) -> MediaBlock:
     data = row.get("content") or None
     url = None if data else row.get("url")
     return MediaBlock(
-        kind=_MEDIA.get(mime.partition("/")[0], "file"),
+        kind=media_kind(mime),
         mime_type=mime,
         data=data,
         url=url,

@@ -19,6 +19,7 @@ from reasoning_store.integrations.store_access import (
     run_in_thread,
 )
 from reasoning_store.results import Owner
+from reasoning_store.wire.media import data_url
 from reasoning_store.wire.tools import parse_arguments
 
 try:
@@ -167,7 +168,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
         case rs.ToolResponseBlock():
             return {"type": "function_result", "call_id": block.call_id, "result": block.result}
         case rs.MediaBlock(data=bytes(data)):
-            uri = f"data:{block.mime_type};base64,{foreign_forms.base64_text(data)}"
+            uri = data_url(block.mime_type, data)
             return {"type": "data", "uri": uri, "media_type": block.mime_type}
         case rs.MediaBlock(url=str(url)):
             return {"type": "uri", "uri": url, "media_type": block.mime_type}

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import reasoning_store as rs
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy
+from reasoning_store.wire.media import in_base64
 
 Path: TypeAlias = tuple[str | int, ...]
 IsThought: TypeAlias = Callable[[Path, Any], bool]
@@ -89,11 +90,6 @@ def rebuild(message: rs.Message, name: str, *, withheld: Collection[int] = ()) -
     return Rebuilt(kept, reader.is_whole, left_out)
 
 
-def base64_text(data: bytes) -> str:
-    """Return bytes as the text that JSON holds."""
-    return base64.b64encode(data).decode("ascii")
-
-
 def _values(block: rs.Block) -> Iterator[tuple[Path, Any]]:
     """Yield the values of a block that a foreign message holds, too, with their fields."""
     match block:
@@ -110,7 +106,7 @@ def _values(block: rs.Block) -> Iterator[tuple[Path, Any]]:
             yield ("result",), block.result
         case rs.MediaBlock():
             yield ("url",), block.url
-            yield ("data",), None if block.data is None else base64_text(block.data)
+            yield ("data",), None if block.data is None else in_base64(block.data)
         case rs.RawBlock():
             yield ("data",), block.data
     yield from _leaves(block.provider_metadata, ("provider_metadata",))
@@ -176,7 +172,7 @@ class _Writer:
         if isinstance(value, str):
             return self._text(value, in_thought)
         if isinstance(value, bytes):
-            return {_BYTES: self._text(base64_text(value), in_thought)}
+            return {_BYTES: self._text(in_base64(value), in_thought)}
         if isinstance(value, Mapping):
             if (place := self._whole(value)) is not None:
                 return {_REFERENCE: list(place)}
@@ -318,7 +314,7 @@ class _Reader:
             except (KeyError, IndexError, TypeError):
                 return _ABSENT
         if isinstance(value, bytes):
-            return base64_text(value)
+            return in_base64(value)
         return _ABSENT if value is None else value
 
 

@@ -27,6 +27,7 @@ from reasoning_store.integrations.store_access import (
     run_in_thread,
 )
 from reasoning_store.results import Owner
+from reasoning_store.wire.media import in_base64
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -310,7 +311,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
         case rs.MediaBlock(kind="image", data=bytes(data)):
             return {
                 "block_type": "image",
-                "image": foreign_forms.base64_text(data),
+                "image": in_base64(data),
                 "image_mimetype": block.mime_type,
             }
         case _:

@@ -90,7 +90,7 @@ def _media(part: Mapping[str, Any]) -> MediaBlock | None:
     url = text_field(part, "url")
     if part.get("type") != "file" or mime is None or url is None:
         return None
-    return content_parts.media_at(url, mime, text_field(part, "filename"))
+    return content_parts.read_medium(mime, url=url, name=text_field(part, "filename"))
 
 
 def _read_step(

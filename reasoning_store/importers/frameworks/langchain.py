@@ -116,13 +116,12 @@ def _media(item: Any) -> MediaBlock | None:
     """Return a medium of LangChain's standard blocks."""
     if not isinstance(item, dict):
         return None
-    kind, mime = text_field(item, "type") or "", text_field(item, "mime_type") or ""
+    kind = text_field(item, "type") or ""
     if kind not in _MEDIA or isinstance(item.get("source"), dict):
         return None
     data = text_field(item, "base64") or text_field(item, "data")
-    mime = mime or ("application/octet-stream" if kind == "file" else f"{kind}/*")
-    url = f"data:{mime};base64,{data}" if data else text_field(item, "url")
-    return content_parts.media_at(url, mime) if url else None
+    mime = text_field(item, "mime_type") or content_parts.any_type(kind)
+    return content_parts.read_medium(mime, data=data, url=text_field(item, "url"))
 
 
 # Replies

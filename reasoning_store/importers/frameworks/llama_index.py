@@ -116,14 +116,11 @@ def _media(item: Mapping[str, Any]) -> MediaBlock | None:
         return None
     data = text_field(item, "data" if kind == "document" else kind)
     url, path = text_field(item, "url"), text_field(item, "path")
-    mime = text_field(item, f"{kind}_mimetype")
-    mime = mime or ("application/octet-stream" if kind == "document" else f"{kind}/*")
+    of: Any = "file" if kind == "document" else kind
+    mime = text_field(item, f"{kind}_mimetype") or content_parts.any_type(of)
     name = text_field(item, "title")
     if data or url:
-        return content_parts.media_at(
-            f"data:{mime};base64,{data}" if data else str(url), mime, name
-        )
-    of: Any = "file" if kind == "document" else kind
+        return content_parts.read_medium(mime, data=data, url=url, name=name)
     return None if path is None else MediaBlock(kind=of, mime_type=mime, name=name, ref=path)
 
 

@@ -45,8 +45,6 @@ _NOT_DONE: Final = ("failed", "denied", "interrupted", "retried")
 """The outcomes of a call that are errors."""
 _FIELDS: Final = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
 """The ids of thoughts that name the field they came in."""
-TO_PLAIN: Final = str.maketrans("-_", "+/")
-"""Bytes are in the alphabet of base64 for addresses."""
 
 
 def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> None:
@@ -113,13 +111,9 @@ def _content_blocks(item: Any) -> list[Block]:
         kind, mime = text_field(item, "kind") or "", text_field(item, "media_type") or ""
         if kind == "text-content":
             return content_parts.read_blocks(text_field(item, "content"))
-        if kind == "binary":
-            data = (text_field(item, "data") or "").translate(TO_PLAIN)
-            url = f"data:{mime};base64,{data}"
-        else:
-            url = text_field(item, "url") or ""
-        made = content_parts.media_at(url, mime) if mime and url else None
-        if made is not None:
+        data = text_field(item, "data") if kind == "binary" else None
+        made = content_parts.read_medium(mime, data=data, url=text_field(item, "url"))
+        if mime and made is not None:
             return [made]
         item = {"type": kind, **item}
     return content_parts.read_blocks([item])

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Status, TextBlock
+from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import Entry, Source, read_objects
@@ -137,9 +138,8 @@ def _files(value: Mapping[str, Any]) -> Iterator[MediaBlock]:
     for one in list_field(value, "files"):
         if isinstance(one, dict) and (ref := text_field(one, "file_id")):
             mime = text_field(one, "type") or "application/octet-stream"
-            kind = mime.partition("/")[0]
             yield MediaBlock(
-                kind="image" if kind == "image" else "file",
+                kind=media_kind(mime),
                 mime_type=mime,
                 name=text_field(one, "filename"),
                 ref=ref,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
@@ -12,7 +11,9 @@ from google.adk.sessions import State
 from google.genai import types
 
 import reasoning_store as rs
+from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.wire.media import from_base64, in_base64
 from reasoning_store.wire.tools import call_arguments
 
 _NAME: Final = "googleAdk"
@@ -111,7 +112,7 @@ def _usage(usage: Any) -> rs.Usage | None:
 
 def _read_part(part: types.Part) -> rs.Block:
     seal = part.thought_signature
-    signature = None if seal is None else foreign_forms.base64_text(seal)
+    signature = None if seal is None else in_base64(seal)
     about = {"thoughtSignature": signature} if signature else None
     if part.thought and part.text is not None:
         return rs.ThinkingBlock(
@@ -140,9 +141,6 @@ def _read_part(part: types.Part) -> rs.Block:
     return rs.RawBlock(data=part.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
-_KINDS: Final = ("image", "audio", "video")
-
-
 def _medium(
     mime: str | None,
     *,
@@ -150,9 +148,8 @@ def _medium(
     url: str | None = None,
     about: Mapping[str, Any] | None,
 ) -> rs.MediaBlock:
-    kind: Any = (mime or "").partition("/")[0]
     return rs.MediaBlock(
-        kind=kind if kind in _KINDS else "file",
+        kind=media_kind(mime or ""),
         mime_type=mime or "application/octet-stream",
         data=data,
         url=url,
@@ -165,7 +162,7 @@ def _write_block(block: rs.Block) -> types.Part | None:
     match block:
         case rs.ThinkingBlock() if block.thought:
             return types.Part(
-                text=block.thought, thought=True, thought_signature=_seal(block.signature)
+                text=block.thought, thought=True, thought_signature=from_base64(block.signature)
             )
         case rs.TextBlock():
             return types.Part(text=block.text, thought_signature=_seal_of(block))
@@ -186,12 +183,4 @@ def _write_block(block: rs.Block) -> types.Part | None:
 
 
 def _seal_of(block: rs.TextBlock | rs.ToolCallBlock) -> bytes | None:
-    return _seal((block.provider_metadata or {}).get("thoughtSignature"))
-
-
-def _seal(text: Any) -> bytes | None:
-    """Return the bytes of a signature; ``None`` for one of another provider's."""
-    try:
-        return base64.b64decode(text, validate=True) if isinstance(text, str) else None
-    except ValueError:
-        return None
+    return from_base64((block.provider_metadata or {}).get("thoughtSignature"))

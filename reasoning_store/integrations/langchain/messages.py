@@ -25,6 +25,7 @@ from reasoning_store.importers.content_parts import read_result
 from reasoning_store.importers.frameworks import langchain as dumps
 from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.wire.media import in_base64
 from reasoning_store.wire.tools import call_arguments
 
 _NAME: Final = "langchain"
@@ -242,7 +243,7 @@ def _write_thought(block: rs.ThinkingBlock) -> dict[str, Any]:
 def _write_media(block: rs.MediaBlock) -> dict[str, Any] | None:
     made: dict[str, Any] = {"type": block.kind, "mime_type": block.mime_type}
     if block.data is not None:
-        return {**made, "base64": foreign_forms.base64_text(block.data)}
+        return {**made, "base64": in_base64(block.data)}
     if block.url is not None:
         return {**made, "url": block.url}
     return None

@@ -30,13 +30,14 @@ from reasoning_store.integrations import foreign_forms
 Part = Mapping[str, Any]
 
 _NAME: Final = "pydantic_ai"
+_TO_PLAIN: Final = str.maketrans("-_", "+/")
 _TO_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 
 def read_message(message: ModelMessage) -> rs.Message:
     """Return a message of Pydantic AI as one of the store; ``write_message`` gives it back."""
     (form,) = ModelMessagesTypeAdapter.dump_python([message], mode="json")
-    form = _respelled(form, dumps.TO_PLAIN)
+    form = _respelled(form, _TO_PLAIN)
     read = _read_response if form["kind"] == "response" else _read_request
     return foreign_forms.with_form(read(form), _NAME, form, _is_thinking)
 
