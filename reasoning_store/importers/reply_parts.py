@@ -81,7 +81,7 @@ def call_part(id: str | None, name: str | None, arguments: Any, **own: Mapping[s
 
 
 def as_object(arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a call as an object; others, or a text that is none, are ``text``."""
+    """Return the arguments of a call as an object; any other value is its ``text``."""
     found = parse_arguments(arguments) if isinstance(arguments, str) else arguments
     return found if isinstance(found, dict) else {"text": arguments} if arguments else {}
 
