@@ -18,7 +18,7 @@ from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
 from reasoning_store.ledger.records import Deleted, Erased, Imported, Page, ReportRow
 from reasoning_store.sessions.session import Session
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import microseconds
+from reasoning_store.stored_values import microseconds
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings

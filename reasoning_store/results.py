@@ -36,7 +36,7 @@ from reasoning_store.owner import FoundConversation, Owner
 from reasoning_store.recording.following import Following
 from reasoning_store.search_results import Hit, Thought
 from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
-from reasoning_store.stored import Branch, Compaction, Stored, Version
+from reasoning_store.stored_values import Branch, Compaction, Stored, Version
 
 __all__ = [
     "Alternative",

@@ -11,7 +11,7 @@ from reasoning_store.conversation.blocks import Role
 from reasoning_store.ledger.searching.search import FoundRow
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE
 from reasoning_store.ledger.searching.thoughts import ThoughtRow
-from reasoning_store.stored import time_of
+from reasoning_store.stored_values import time_of
 
 Kind = Literal["answer", "thinking", "title"]
 _KIND: dict[int, Kind] = {ANSWER: "answer", THINKING: "thinking", TITLE: "title"}

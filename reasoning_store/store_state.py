@@ -16,7 +16,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
 from reasoning_store.recording.draft_writer import DraftWriter
-from reasoning_store.stored import drafted
+from reasoning_store.stored_values import drafted
 from reasoning_store.tokens import counter
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from reasoning_store.recording.streams import (
     is_whole,
     noting_failure,
 )
-from reasoning_store.stored import Stored
+from reasoning_store.stored_values import Stored
 
 _END: Final = object()
 

@@ -22,7 +22,7 @@ from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
-from reasoning_store.stored import Stored
+from reasoning_store.stored_values import Stored
 
 
 def _session(threads: Threads, sync: Session) -> AsyncSession:

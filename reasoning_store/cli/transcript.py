@@ -18,7 +18,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.codec import argument_text, result_text
 
 if TYPE_CHECKING:
-    from reasoning_store.stored import Compaction, Stored
+    from reasoning_store.stored_values import Compaction, Stored
 
 _SHORT = 72
 _COLOUR_OF_ROLE = {"user": "bold cyan", "assistant": "bold green", "tool": "bold yellow"}

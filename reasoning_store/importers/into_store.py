@@ -31,7 +31,7 @@ from reasoning_store.ledger.transfer.lines import (
     SessionLine,
 )
 from reasoning_store.owner import Owner, state_and_owner
-from reasoning_store.stored import microseconds
+from reasoning_store.stored_values import microseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from reasoning_store.conversation.validation import check_seconds
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow
 from reasoning_store.ledger.rows import draft_rows
-from reasoning_store.stored import stop_reason
+from reasoning_store.stored_values import stop_reason
 
 if TYPE_CHECKING:
     from reasoning_store.recording.reply_draft import ReplyDraft

@@ -33,7 +33,13 @@ from reasoning_store.recording.reply_facts import (
     origin_and_tags,
     request_facts,
 )
-from reasoning_store.stored import STOP_REASON, STOPPED, Stored, as_public_conflict, stop_reason
+from reasoning_store.stored_values import (
+    STOP_REASON,
+    STOPPED,
+    Stored,
+    as_public_conflict,
+    stop_reason,
+)
 
 if TYPE_CHECKING:
     from reasoning_store.egress.request import Request

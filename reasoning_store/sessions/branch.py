@@ -19,7 +19,7 @@ from reasoning_store.ledger.records import Erased, MetadataChange, SessionRow
 from reasoning_store.ledger.rows.encode import own_id
 from reasoning_store.sessions.view import SessionView
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import (
+from reasoning_store.stored_values import (
     Branch,
     Stored,
     as_public_conflict,

@@ -39,7 +39,7 @@ from reasoning_store.sessions.view import (
     origins_by_kind,
     resolve_target,
 )
-from reasoning_store.stored import Compaction, compaction
+from reasoning_store.stored_values import Compaction, compaction
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from reasoning_store.ledger.records import SessionRow
-from reasoning_store.stored import time_of
+from reasoning_store.stored_values import time_of
 
 
 class SessionFacts(ABC):

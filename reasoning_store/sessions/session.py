@@ -20,7 +20,7 @@ from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextOptions
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import Branch, Compaction, Stored, compaction
+from reasoning_store.stored_values import Branch, Compaction, Stored, compaction
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings

@@ -18,7 +18,7 @@ from reasoning_store.conversation.settings import Policy, Resolved
 from reasoning_store.ledger.profiles import DEFAULT, column_of, no_profile
 from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored import time_of
+from reasoning_store.stored_values import time_of
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings

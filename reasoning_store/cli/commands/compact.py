@@ -21,7 +21,7 @@ from reasoning_store.egress.budget import THRESHOLD
 if TYPE_CHECKING:
     from reasoning_store.conversation.settings import Resolved
     from reasoning_store.egress.compaction_plan import Plan
-    from reasoning_store.stored import Compaction
+    from reasoning_store.stored_values import Compaction
 
 _STRIP = "reasoning.stripFromContext"
 _PLAN = "action reasons effective after limit reserve usable triggerAt exactness"

@@ -17,7 +17,7 @@ from reasoning_store.conversation.blocks import Message, TextBlock
 from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from reasoning_store.stored import Branch
+    from reasoning_store.stored_values import Branch
 
 _ROLES = ("user", "assistant", "system")
 """The roles of messages that a text alone can replace."""

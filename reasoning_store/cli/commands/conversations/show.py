@@ -30,7 +30,7 @@ from reasoning_store.conversation.errors import InvalidCall
 if TYPE_CHECKING:
     from reasoning_store.server.inspector.file_page import Thinking
     from reasoning_store.sessions.session import Session
-    from reasoning_store.stored import Compaction, Stored
+    from reasoning_store.stored_values import Compaction, Stored
 
 
 @click.command(
