@@ -45,7 +45,6 @@ from reasoning_store.wire import (
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import plain_value
-from reasoning_store.wire.protocol import Flushing
 
 TagMode: TypeAlias = Literal["auto", "always", "never"]
 Tags: TypeAlias = TagMode | Iterable[str]
@@ -159,10 +158,8 @@ class StreamNormalizer:
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
         """Return the chunks that end open blocks. ``finish`` does this by itself."""
-        out: list[Chunk] = []
         self.late.clear()
-        if isinstance(self._adapter, Flushing):
-            out += self._add_chunks(self._adapter.flush())
+        out = self._add_chunks(self._adapter.flush())
         out += self._add_chunks(self._halves.release())
         for choice in self._choices.values():
             out += choice.close(self.late, interrupted=interrupted)

@@ -24,6 +24,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import MessageWriter, Outgoing, Part
+from reasoning_store.wire.tools import system_texts
 
 OPENING = "."
 """The text of a user message that begins a turn and has no other: the shortest that is taken."""
@@ -94,6 +95,14 @@ class AlternatingWriter(MessageWriter):
                 parts.append(part)
         return parts
 
+    def system_parts(self, system: Any, **kind: str) -> list[Any]:
+        """Return a prompt, and the system messages that the conversation begins with, as parts."""
+        texts = system_texts(system)
+        given = [system] if isinstance(system, Mapping) else [*(system or ())]
+        if texts is not None:
+            given = [{**kind, "text": text} for text in texts]
+        return [*given, *({**kind, "text": text} for text in self.leading_system)]
+
     def write_message(self, outgoing: Outgoing) -> None:
         role = outgoing.message.role
         if self._is_leading and role == "system":
@@ -102,14 +111,16 @@ class AlternatingWriter(MessageWriter):
         self._is_leading = False
         results, rest = _split_results(outgoing)
         parts = self.write_parts(rest)
+        is_users = self._turn is not None and self._turn.role == "user"
+        has_asked = self._turn is not None and is_users and bool(self._turn.parts)
         if role == "assistant":
             if parts:
                 self._turn_of("assistant").parts += parts
-        elif role == "system" and self.contract.messages.system_inside and self._is_users:
+        elif role == "system" and self.contract.messages.system_inside and is_users:
             self._system_after += parts
         elif parts:
             self._turn_of("user").parts += parts
-        elif role == "user" and rest.message.blocks and not self._has_asked:
+        elif role == "user" and rest.message.blocks and not has_asked:
             # Blank, or of a kind that has no place: the turn begins here all the same.
             self._turn_of("user").parts += self.write_parts(_OPENED)
         if results:
@@ -120,15 +131,6 @@ class AlternatingWriter(MessageWriter):
         if self._system_after:
             last.append(Turn("system", parts=self._system_after))
         return [*super().messages(), *map(self.write_turn, last)]
-
-    @property
-    def _is_users(self) -> bool:
-        return self._turn is not None and self._turn.role == "user"
-
-    @property
-    def _has_asked(self) -> bool:
-        """Whether the last turn is the user's, and has more than tool results."""
-        return self._turn is not None and self._turn.role == "user" and bool(self._turn.parts)
 
     def _turn_of(self, role: Literal["user", "assistant"]) -> Turn:
         """Return the last turn where it is this side's, else a new one."""

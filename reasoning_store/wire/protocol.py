@@ -13,7 +13,6 @@ Readers agree on this, and ingress builds on it:
 
 from __future__ import annotations
 
-import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -45,24 +44,13 @@ class StreamAdapter(ABC):
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         """Return the chunks of one event, a dict or an SDK's object."""
 
+    def flush(self) -> list[Chunk]:
+        """Return the pieces that are still held when the stream ends; a second time nothing."""
+        return []
+
     @abstractmethod
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
-
-
-@typing.runtime_checkable
-class Flushing(typing.Protocol):
-    """An adapter that may hold a piece until the next one explains it."""
-
-    def flush(self) -> list[Chunk]:
-        """Return the pieces that are still held when the stream ends; a second time nothing."""
-        ...
-
-
-class ResponseParser(typing.Protocol):
-    """Reads a whole response as the chunks that a stream of it would have given."""
-
-    def __call__(self, body: Any, contract: Contract) -> list[Chunk]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +58,8 @@ class Protocol:
     """A wire format."""
 
     reader: type[StreamAdapter]
-    parse: ResponseParser
+    parse: Callable[[Any, Contract], list[Chunk]]
+    """Reads a whole response as the chunks that a stream of it would have given."""
     writer: type[MessageWriter]
     sdk_arguments: Callable[[Mapping[str, Any]], dict[str, Any]]
     """Returns a body as keyword arguments of the official SDK's call."""

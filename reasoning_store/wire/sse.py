@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from reasoning_store.conversation.errors import InvalidCall
 
@@ -31,18 +31,6 @@ OVERSIZED = ""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _ANY_LINE_END = re.compile(rb"\r\n|\r|\n")
 _DONE = "[DONE]"
-_LONGEST_RETRY = 18
-
-
-class ServerSentEvent(NamedTuple):
-    """One event. ``id`` is the last one that the stream named, as the protocol has it."""
-
-    event: str
-    data: str
-    id: str
-    retry: int | None
-    oversized: bool = False
-    """The event was over the bound and its data was dropped."""
 
 
 class _Lines:
@@ -105,76 +93,6 @@ class _Lines:
         return taken
 
 
-class SSEDecoder:
-    """The event stream of the HTML standard; ``max_line`` bounds a line and an event's data."""
-
-    __slots__ = ("_bound", "_data", "_event", "_id", "_lines", "_oversized", "_retry", "_size")
-
-    def __init__(self, *, max_line: int = MAX_LINE) -> None:
-        self._lines = _Lines(max_line, cr_ends=True)
-        self._bound = max_line
-        self._id = ""
-        self._start()
-
-    def feed(self, piece: bytes) -> list[ServerSentEvent]:
-        """The events that this piece completes."""
-        return self._read(self._lines.feed(piece))
-
-    def finish(self) -> list[ServerSentEvent]:
-        """The last event, where the stream ended without the blank line after it."""
-        events = self._read(self._lines.finish())
-        self._dispatch(events)
-        return events
-
-    def _start(self) -> None:
-        self._event = ""
-        self._data: list[str] = []
-        self._size = 0
-        self._retry: int | None = None
-        self._oversized = False
-
-    def _read(self, lines: Iterable[tuple[bytes, bool]]) -> list[ServerSentEvent]:
-        events: list[ServerSentEvent] = []
-        for line, whole in lines:
-            if not whole:
-                self._oversized |= not line.startswith(b":")
-            elif line:
-                self._field(line)
-            else:
-                self._dispatch(events)
-        return events
-
-    def _field(self, line: bytes) -> None:
-        name, _, value = line.partition(b":")
-        text = value.removeprefix(b" ").decode("utf-8", "replace")
-        if name == b"data":
-            self._size += len(value) + 1
-            if self._size > self._bound:
-                self._oversized = True
-                self._data.clear()
-            else:
-                self._data.append(text)
-        elif name == b"event":
-            self._event = text
-        elif name == b"id" and "\0" not in text:
-            self._id = text
-        elif name == b"retry" and value.strip().isdigit() and len(value) <= _LONGEST_RETRY:
-            self._retry = int(value)
-
-    def _dispatch(self, events: list[ServerSentEvent]) -> None:
-        if self._data or self._oversized:
-            events.append(
-                ServerSentEvent(
-                    event=self._event or "message",
-                    data=OVERSIZED if self._oversized else "\n".join(self._data),
-                    id=self._id,
-                    retry=self._retry,
-                    oversized=self._oversized,
-                )
-            )
-        self._start()
-
-
 class JSONEvents:
     """Decodes a stream of server-sent events: the JSON of each event, up to ``[DONE]``.
 
@@ -184,11 +102,13 @@ class JSONEvents:
     them repeats the name in the JSON.
     """
 
-    __slots__ = ("_decoder", "_done")
+    __slots__ = ("_bound", "_data", "_done", "_is_oversized", "_lines", "_size")
 
     def __init__(self, *, max_line: int = MAX_LINE) -> None:
-        self._decoder = SSEDecoder(max_line=max_line)
+        self._lines = _Lines(max_line, cr_ends=True)
+        self._bound = max_line
         self._done = False
+        self._begin_event()
 
     @property
     def done(self) -> bool:
@@ -197,25 +117,48 @@ class JSONEvents:
 
     def feed(self, piece: bytes) -> list[Any]:
         """Return the events that this piece completes."""
-        return self._decode(self._decoder.feed(piece))
+        return self._read(self._lines.feed(piece))
 
     def finish(self) -> list[Any]:
         """Return the last event, where the stream ended without the blank line after it."""
-        return self._decode(self._decoder.finish())
+        return [*self._read(self._lines.finish()), *self._end_event()]
 
-    def _decode(self, events: Iterable[ServerSentEvent]) -> list[Any]:
+    def _begin_event(self) -> None:
+        self._data: list[str] = []
+        self._size = 0
+        self._is_oversized = False
+
+    def _read(self, lines: Iterable[tuple[bytes, bool]]) -> list[Any]:
         values: list[Any] = []
-        for event in events:
-            text = event.data.strip()
-            if text == _DONE:
-                self._done = True
-            if self._done:
-                break
-            if event.oversized:
-                values.append(OVERSIZED)
-            elif text:
-                values.append(_value(event.data))
+        for line, is_whole in lines:
+            if not is_whole:
+                self._is_oversized |= not line.startswith(b":")
+            elif line:
+                self._read_field(line)
+            else:
+                values += self._end_event()
         return values
+
+    def _read_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        if name != b"data":
+            return
+        self._size += len(value) + 1
+        if self._size > self._bound:
+            self._is_oversized = True
+            self._data.clear()
+        else:
+            self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
+
+    def _end_event(self) -> list[Any]:
+        text, is_oversized = "\n".join(self._data), self._is_oversized
+        self._begin_event()
+        self._done = self._done or (text.strip() == _DONE and not is_oversized)
+        if self._done:
+            return []
+        if is_oversized:
+            return [OVERSIZED]
+        return [_value(text)] if text.strip() else []
 
 
 class NDJSONDecoder:

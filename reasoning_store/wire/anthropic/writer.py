@@ -8,7 +8,7 @@ has the model in its address, the body names the protocol's version.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -68,8 +68,9 @@ class AnthropicWriter(alternating.AlternatingWriter):
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         if self.model_is_in_address:
             body["anthropic_version"] = self.contract.messages.protocol_version
-        if prompt := _write_system(system, self.leading_system):
-            body["system"] = prompt
+        if prompt := self.system_parts(system, type="text"):
+            is_one_text = len(prompt) == 1 and system_texts(system) is not None
+            body["system"] = prompt[0]["text"] if is_one_text else prompt
         body["messages"] = self.messages()
         if tools:
             body["tools"] = [_write_tool(tool) for tool in tools]
@@ -110,15 +111,6 @@ class AnthropicWriter(alternating.AlternatingWriter):
         if block.is_error:
             part["is_error"] = True
         return part
-
-
-def _write_system(system: Any, leading: Iterable[str]) -> Any:
-    texts = system_texts(system)
-    if texts is None:
-        given = [system] if isinstance(system, Mapping) else system
-        return [*given, *({"type": "text", "text": text} for text in leading)]
-    texts += leading
-    return texts[0] if len(texts) == 1 else [{"type": "text", "text": text} for text in texts]
 
 
 def _write_tool(tool: Mapping[str, Any]) -> Part:

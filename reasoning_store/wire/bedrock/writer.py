@@ -10,7 +10,7 @@ limit above it; without a budget the host's own limit holds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
@@ -37,7 +37,6 @@ from reasoning_store.wire.tools import (
     call_arguments,
     media_base64,
     neutral_function,
-    system_texts,
 )
 
 _ANSWER_TOKENS: Final = 4_096
@@ -61,7 +60,7 @@ class BedrockWriter(alternating.AlternatingWriter):
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         body["messages"] = self.messages()
-        if prompt := _write_system(system, self.leading_system):
+        if prompt := self.system_parts(system):
             body["system"] = prompt
         # Calls without tools are refused.
         if offered := tools or [{"name": name} for name in self._called]:
@@ -135,15 +134,6 @@ def _write_thinking(block: ThinkingBlock) -> Part | None:
     if block.signature:
         about["signature"] = block.signature
     return {"reasoningContent": {"reasoningText": about}}
-
-
-def _write_system(system: Any, leading: Iterable[str]) -> list[Any]:
-    texts = system_texts(system)
-    if texts is None:
-        given = [system] if isinstance(system, Mapping) else system
-    else:
-        given = [{"text": text} for text in texts]
-    return [*given, *({"text": text} for text in leading)]
 
 
 def _write_tool(tool: Mapping[str, Any]) -> Part:

@@ -32,7 +32,7 @@ from reasoning_store.wire.gemini.spellings import spellings
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.message_writer import Outgoing, Part, Tools
 from reasoning_store.wire.provider_turns import OpenTurn
-from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function, system_texts
+from reasoning_store.wire.tools import call_arguments, media_base64, neutral_function
 
 _SIGNATURE: Final = "thoughtSignature"
 _ROLES: Final = {"user": "user", "assistant": "model"}
@@ -59,8 +59,10 @@ class GeminiWriter(alternating.AlternatingWriter):
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         body["contents"] = self.messages()
-        if prompt := _write_system(system, self.leading_system):
-            body["systemInstruction"] = prompt
+        about = other_fields(system, ("parts",)) if isinstance(system, Mapping) else {}
+        given = system.get("parts", ()) if isinstance(system, Mapping) else system
+        if parts := self.system_parts(given):
+            body["systemInstruction"] = {**about, "parts": parts}
         if tools:
             body["tools"] = _write_tools(tools)
 
@@ -104,17 +106,6 @@ class GeminiWriter(alternating.AlternatingWriter):
         name = self._names.get(block.call_id) or block.tool_name
         response = {**_id(block.call_id), "name": name, "response": value}
         return {"functionResponse": response}
-
-
-def _write_system(system: Any, leading: Iterable[str]) -> Part | None:
-    texts = system_texts(system)
-    if texts is None:
-        given = system.get("parts", ()) if isinstance(system, Mapping) else system
-        about = other_fields(system, ("parts",)) if isinstance(system, Mapping) else {}
-    else:
-        given, about = [{"text": text} for text in texts], {}
-    parts = [*given, *({"text": text} for text in leading)]
-    return {**about, "parts": parts} if parts else None
 
 
 def _write_tools(tools: Iterable[Mapping[str, Any]]) -> list[Part]:
