@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reasoning_store.conversation.blocks import (
     RawBlock,
@@ -16,9 +14,7 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire import contracts
-from reasoning_store.wire.anthropic.blocks import DELTAS, KINDS
 from reasoning_store.wire.anthropic.reader import (
-    AnthropicReader,
     parse_response,
 )
 from reasoning_store.wire.contract import ReturnRules
@@ -128,75 +124,6 @@ def test_the_good_blocks_of_a_message_count_and_its_bad_ones_are_one_unknown() -
     assert (message.metadata or {})["unknownChunks"] == 1
 
 
-def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
-    message = streamed(
-        [
-            {"type": "thinking_start", "contentIndex": 0},
-            {"type": "thinking_delta", "contentIndex": 0, "delta": "Hm"},
-            {"type": "thinking_end", "contentIndex": 0, "content": "Hm"},
-            {"type": "text_delta", "contentIndex": 1, "delta": "Yes"},
-        ]
-    )
-
-    assert ([block.thought for block in message.thinking], message.text) == (["Hm"], "Yes")
-
-
-def test_reset_forgets_the_stream() -> None:
-    """The next stream numbers its blocks anew, and starts from nothing."""
-    adapter = AnthropicReader(CONTRACT)
-    first = [adapter.parse_chunk(event) for event in FIRST["stream"][:4]]
-    adapter.reset()
-
-    assert [adapter.parse_chunk(event) for event in FIRST["stream"][:4]] == first
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4)
-
-
-FIELDS = [
-    "type",
-    "text",
-    "thinking",
-    "signature",
-    "data",
-    "id",
-    "name",
-    "input",
-    "content",
-    "usage",
-]
-
-
-OBJECTS = st.dictionaries(
-    st.sampled_from(FIELDS), VALUES | st.sampled_from([*KINDS, *DELTAS]), max_size=4
-)
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"type": st.sampled_from([*AnthropicReader.events, "ping"])},
-            optional={
-                "index": VALUES | st.integers(0, 2),
-                "content_block": VALUES | OBJECTS,
-                "delta": VALUES | OBJECTS,
-                "message": VALUES | OBJECTS,
-                "usage": VALUES | OBJECTS,
-                "error": VALUES | OBJECTS,
-            },
-        ),
-        max_size=8,
-    )
-)
-def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
-    """Whatever stands in the fields of a known event."""
-    adapter = AnthropicReader(CONTRACT)
-
-    for event in events:
-        assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
-
-
 def test_long_blocks_are_read_in_steps_in_proportion() -> None:
     """The last of many deltas and citations costs what the first one did."""
 
@@ -247,17 +174,6 @@ def test_the_rows_of_the_protocol() -> None:
         signed=True,
         floor="open_turn_with_call",
     )
-
-
-def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
-    """Provider anthropic, whatever the model."""
-    adapter = AnthropicReader(CONTRACT)
-
-    assert adapter.id == API
-    assert adapter.can_handle("claude-opus-5", "anthropic")
-    assert adapter.can_handle(None, "Anthropic")
-    assert not adapter.can_handle("claude-opus-5", "openrouter")
-    assert not adapter.can_handle("claude-opus-5", None)
 
 
 def test_fields_of_the_whole_message_are_kept_with_it() -> None:

@@ -49,9 +49,6 @@ from tests.wire.bedrock_events import (
 NAMES = [case["name"] for case in CASES]
 
 
-FIELD = "reasoningContent.reasoningText"
-
-
 @pytest.fixture(scope="module")
 def service() -> Any:
     return botocore.session.Session().get_service_model("bedrock-runtime")

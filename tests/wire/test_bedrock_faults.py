@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reasoning_store.conversation.blocks import (
     RawBlock,
@@ -19,7 +17,6 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contracts
 from reasoning_store.wire.bedrock.reader import (
-    BedrockReader,
     parse_response,
 )
 from tests.properties import each
@@ -123,81 +120,6 @@ def test_the_good_parts_of_a_response_count_and_its_bad_ones_are_one_unknown() -
     assert (message.metadata or {})["unknownChunks"] == 1
 
 
-def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
-    message = streamed(
-        [
-            {"type": "thinking_delta", "contentIndex": 0, "delta": "Hm"},
-            {"type": "thinking_end", "contentIndex": 0, "content": "Hm"},
-            {"type": "text_delta", "contentIndex": 1, "delta": "Yes"},
-        ]
-    )
-
-    assert ([block.thought for block in message.thinking], message.text) == (["Hm"], "Yes")
-
-
-def test_reset_forgets_the_stream() -> None:
-    """The next stream numbers its blocks anew, and starts from nothing."""
-    adapter = BedrockReader(CONTRACT)
-    first = [adapter.parse_chunk(event) for event in FIRST["stream"][:4]]
-    adapter.reset()
-
-    assert [adapter.parse_chunk(event) for event in FIRST["stream"][:4]] == first
-
-
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4) | st.binary()
-
-
-NESTED = st.recursive(
-    VALUES,
-    lambda inner: (
-        st.lists(inner, max_size=2)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "text",
-                    "signature",
-                    "redactedContent",
-                    "toolUse",
-                    "toolResult",
-                    "image",
-                    "input",
-                    "citation",
-                    "source",
-                    "bytes",
-                    "reasoningContent",
-                    "toolUseId",
-                    "name",
-                ]
-            ),
-            inner,
-            max_size=2,
-        )
-    ),
-    max_leaves=6,
-)
-
-
-@given(
-    st.lists(
-        st.builds(
-            lambda name, index, field, value: {name: {"contentBlockIndex": index, field: value}},
-            st.sampled_from([*BedrockReader.events, "throttlingException"]),
-            st.integers(0, 2) | VALUES,
-            st.sampled_from(["start", "delta", "usage", "stopReason", "role"]),
-            NESTED,
-        ),
-        max_size=8,
-    )
-)
-def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
-    """Whatever stands in the members of a known event."""
-    adapter = BedrockReader(CONTRACT)
-
-    for event in events:
-        assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
-
-
 def test_long_blocks_are_read_in_steps_in_proportion() -> None:
     """The last of many deltas and pieces of bytes costs what the first one did."""
 
@@ -262,17 +184,6 @@ def test_claude_on_bedrock_is_a_family_of_its_own() -> None:
     claude, other = contracts.resolve("aws", MODEL), contracts.resolve("aws", "amazon.nova-2")
 
     assert contracts.family(claude) != contracts.family(other)
-
-
-def test_the_adapter_is_for_hosts_that_speak_the_protocol() -> None:
-    """AWS under each of its names."""
-    adapter = BedrockReader(CONTRACT)
-
-    assert adapter.id == API
-    assert adapter.can_handle(MODEL, "aws")
-    assert adapter.can_handle(None, "bedrock")
-    assert not adapter.can_handle(MODEL, "anthropic")
-    assert not adapter.can_handle(MODEL, None)
 
 
 def test_fields_of_the_whole_response_are_kept_with_it() -> None:

@@ -297,11 +297,6 @@ def test_event_that_says_nothing_gives_nothing(item: dict[str, Any]) -> None:
     assert CohereReader(CONTRACT).parse_chunk(item) == []
 
 
-def test_already_normalised_events_are_read() -> None:
-    """A host's thinking events mean here what they mean everywhere."""
-    assert streamed([{"type": "thinking_delta", "delta": "t"}]).thinking[0].thought == "t"
-
-
 MALFORMED: list[Any] = [
     None,
     3,
@@ -384,11 +379,3 @@ def test_reset_forgets_the_stream() -> None:
 
     assert adapter.parse_chunk({"type": "content-end", "index": 0}) == []
     assert len(adapter.parse_chunk({"type": "message-start", "id": "m1"})) == 1
-
-
-@pytest.mark.parametrize(
-    ("provider", "expected"), [("cohere", True), ("openai", False), ("", False), (None, False)]
-)
-def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
-    """A host is known to speak the protocol, or it is not."""
-    assert CohereReader(CONTRACT).can_handle("command-a", provider) is expected

@@ -23,7 +23,6 @@ from tests.wire.gemini_events import (
     chunk,
     streamed,
     text,
-    thought,
     whole,
 )
 
@@ -114,16 +113,6 @@ def test_unstreamed_list_of_chunks_is_a_whole_response() -> None:
     assert whole(variant["stream"]).blocks == whole(variant["nonstream"]).blocks
 
 
-def test_already_normalised_events_are_read() -> None:
-    """A host's thinking events mean here what they mean everywhere."""
-    events = [
-        {"type": "thinking_delta", "contentIndex": 0, "delta": "t"},
-        {"type": "text_delta", "contentIndex": 1, "delta": "a"},
-    ]
-
-    assert [block.type for block in streamed(events).blocks] == ["thinking", "text"]
-
-
 # What is wrong is counted, and changes nothing
 
 
@@ -191,25 +180,6 @@ def test_body_of_another_form_is_refused(body: Any) -> None:
     """What is no response is a WireError, not an empty message."""
     with pytest.raises(WireError):
         parse_response(body, CONTRACT)
-
-
-def test_reset_forgets_the_stream() -> None:
-    """After a reset the next event is the first of another response."""
-    adapter = GeminiReader(CONTRACT)
-    first = adapter.parse_chunk(chunk(thought("a"), call("f")))
-    adapter.parse_chunk(chunk(thought("b"), call("f")))
-    adapter.reset()
-
-    assert adapter.parse_chunk(chunk(thought("a"), call("f"))) == first
-
-
-@pytest.mark.parametrize(
-    ("provider", "expected"),
-    [("google", True), ("gemini", True), ("openai", False), ("", False), (None, False)],
-)
-def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
-    """A host is known to speak the protocol, or it is not."""
-    assert GeminiReader(CONTRACT).can_handle("gemini-3.8-flash", provider) is expected
 
 
 @pytest.mark.parametrize("provider", ["google", "vertex", "nobody-knows"])

@@ -173,11 +173,6 @@ def test_tags_in_the_content_are_taken_out() -> None:
     assert message.text == "b"
 
 
-def test_already_normalised_events_are_read() -> None:
-    """A host's thinking events mean here what they mean everywhere."""
-    assert streamed([{"type": "thinking_delta", "delta": "t"}]).thinking[0].thought == "t"
-
-
 MALFORMED: list[Any] = [
     None,
     3,
@@ -231,21 +226,3 @@ def test_body_of_another_form_is_refused(body: Any) -> None:
     """What is no response is a WireError, not an empty message."""
     with pytest.raises(WireError):
         parse_response(body, CONTRACT)
-
-
-def test_reset_forgets_the_stream() -> None:
-    """After a reset the next line is the first of another response."""
-    adapter = OllamaReader(CONTRACT)
-    first = adapter.parse_chunk(line(tool_calls=[call()]))
-    adapter.parse_chunk(line(tool_calls=[call()]))
-    adapter.reset()
-
-    assert adapter.parse_chunk(line(tool_calls=[call()])) == first
-
-
-@pytest.mark.parametrize(
-    ("provider", "expected"), [("ollama", True), ("openai", False), ("", False), (None, False)]
-)
-def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
-    """A host is known to speak the protocol, or it is not."""
-    assert OllamaReader(CONTRACT).can_handle("qwen3", provider) is expected

@@ -18,7 +18,6 @@ from reasoning_store.conversation.chunks import (
     ErrorChunk,
     FinishChunk,
     OriginChunk,
-    ReasoningChunk,
     TextChunk,
     ToolCallChunk,
     UnknownChunk,
@@ -120,14 +119,6 @@ def test_an_empty_finish_reason_ends_nothing() -> None:
     message = streamed(delta(content="a", finish=""), delta(content="b", finish="stop"))
 
     assert (message.text, message.finish_reason) == ("ab", "stop")
-
-
-@each("provider", ["deepseek", "qwen", "openai", "vllm", "kimi", "glm"])
-def test_the_adapter_handles_the_hosts_that_speak_its_protocol(provider: str) -> None:
-    """Known providers only; an unknown one is the fallback's."""
-    assert adapter().can_handle(None, provider)
-    assert not adapter().can_handle(None, "nobody-knows")
-    assert not adapter().can_handle(None, "anthropic")
 
 
 def test_a_reset_reader_is_as_new() -> None:
@@ -389,22 +380,6 @@ def test_bad_events_do_not_take_the_place_of_choices() -> None:
 def test_what_ends_a_stream_or_says_nothing_is_not_unknown(raw: Any) -> None:
     """The mark of an event stream's end may reach the reader."""
     assert chunks(raw) == []
-
-
-def test_events_that_a_host_normalised_are_read() -> None:
-    """Their own vocabulary has no choices and is reported by its type."""
-    found = chunks(
-        {"type": "thinking_delta", "delta": "Think.", "contentIndex": 0},
-        {"type": "text_delta", "delta": "Say.", "contentIndex": 1},
-        provider="deepseek",
-    )
-
-    assert [(chunk.type, getattr(chunk, "text", None)) for chunk in found] == [
-        ("reasoning", "Think."),
-        ("text", "Say."),
-    ]
-    assert isinstance(found[0], ReasoningChunk)
-    assert found[0].provider == "deepseek"
 
 
 @each(

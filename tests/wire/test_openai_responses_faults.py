@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from openai.types.responses import Response
 from pydantic import TypeAdapter
 
@@ -23,7 +21,6 @@ from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.wire import contracts
 from reasoning_store.wire.openai_responses.reader import (
-    ResponsesReader,
     parse_response,
 )
 from tests.properties import each
@@ -144,90 +141,6 @@ def test_events_that_say_nothing_give_nothing() -> None:
     assert chunks_of(quiet) == []
 
 
-def test_events_that_a_host_normalised_already_are_read() -> None:
-    """The hosts' own vocabulary is not this protocol's, and is understood all the same."""
-    message = streamed(
-        [
-            {"type": "thinking_start", "contentIndex": 0},
-            {"type": "thinking_delta", "contentIndex": 0, "delta": "Hm"},
-            {"type": "thinking_end", "contentIndex": 0, "content": "Hm"},
-            {"type": "text_delta", "contentIndex": 1, "delta": "Yes"},
-        ]
-    )
-
-    assert ([block.thought for block in message.thinking], message.text) == (["Hm"], "Yes")
-
-
-def test_reset_forgets_the_stream() -> None:
-    """The next stream may use the same ids, and starts from nothing."""
-    adapter = ResponsesReader(CONTRACT)
-    first = [adapter.parse_chunk(event) for event in FIRST["stream"]]
-    adapter.reset()
-
-    assert [adapter.parse_chunk(event) for event in FIRST["stream"]] == first
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "id",
-                    "type",
-                    "text",
-                    "content",
-                    "summary",
-                    "output",
-                    "part",
-                    "delta",
-                    "item",
-                    "name",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-
-
-@given(
-    st.lists(
-        st.fixed_dictionaries(
-            {"type": st.sampled_from([*ResponsesReader.events, "message"])},
-            optional={
-                name: JSON
-                for name in (
-                    "item",
-                    "item_id",
-                    "output_index",
-                    "content_index",
-                    "summary_index",
-                    "delta",
-                    "text",
-                    "part",
-                    "response",
-                    "error",
-                    "arguments",
-                    "input",
-                    "annotation",
-                )
-            },
-        ),
-        max_size=6,
-    )
-)
-def test_no_event_raises_and_none_is_unknown_twice(events: list[dict[str, Any]]) -> None:
-    """Whatever stands in the fields of a known event."""
-    adapter = ResponsesReader(CONTRACT)
-
-    for event in events:
-        assert sum(chunk.type == "unknown" for chunk in adapter.parse_chunk(event)) <= 1
-
-
 def test_long_items_are_read_in_steps_in_proportion() -> None:
     """Deltas, annotations and repeated ends cost the same at the end as at the beginning."""
 
@@ -305,16 +218,6 @@ def test_the_rows_of_the_protocol(
 def test_text_of_this_protocol_is_not_searched_for_delimiters() -> None:
     """A literal tag in an answer stays where it is."""
     assert whole({"output": [said("Use <think>x</think>.")]}).text == "Use <think>x</think>."
-
-
-def test_the_adapter_is_for_hosts_that_speak_the_protocol_by_default() -> None:
-    """OpenAI's usual protocol is another one; an explicit api wins over it."""
-    adapter = ResponsesReader(CONTRACT)
-
-    assert adapter.id == API
-    assert not adapter.can_handle("gpt-5.6", "openai")
-    assert not adapter.can_handle(None, None)
-    assert not adapter.can_handle("m", "somebody")
 
 
 def test_tool_call_chunks_stream_as_they_come() -> None:

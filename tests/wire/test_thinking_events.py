@@ -308,15 +308,6 @@ def test_reset_forgets_the_steps() -> None:
     assert adapter.parse_chunk(piece) == first
 
 
-@pytest.mark.parametrize(
-    ("provider", "expected"),
-    [("vercel-ai-sdk", True), ("openai", False), ("nobody", False), ("", False), (None, False)],
-)
-def test_adapter_handles_only_hosts_that_speak_it(provider: str | None, expected: bool) -> None:
-    """A host is known to send such events, or it is not."""
-    assert UIMessageReader(Contract(api="thinking_events")).can_handle("m", provider) is expected
-
-
 def test_text_delta_is_visible_text() -> None:
     """text_delta is text, in the block that its place names."""
     assert parse_event({"type": "text_delta", "contentIndex": 1, "delta": "a"}, "") == [
