@@ -24,11 +24,9 @@ from reasoning_store.server.metrics import Metrics
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.problems import (
     Refused,
-    StoreFailed,
     answer_fault,
     answer_refused,
     answer_store_error,
-    answer_store_failure,
     answer_unknown,
 )
 from reasoning_store.server.responses import Responses
@@ -65,7 +63,6 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
             HTTPException: answer_unknown,
             ReasoningStoreError: answer_store_error,
             Refused: answer_refused,
-            StoreFailed: answer_store_failure,
             Exception: answer_fault,
         },
     )

@@ -25,7 +25,7 @@ from reasoning_store.server.bodies import Body, read_body
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
-from reasoning_store.server.problems import StoreFailed, problem
+from reasoning_store.server.problems import Refused, problem, store_problem
 from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure
 from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import ask_for_seals, find_named
@@ -109,7 +109,7 @@ class Gateway:
                 await run_to_end(exchange.begin_stream)
         except rs.ReasoningStoreError as error:
             await response.aclose()
-            raise StoreFailed(error) from error
+            raise Refused(store_problem(path, error, 503)) from error
         return await self._relay(path, response, exchange, rewriter)
 
     async def _begin(
@@ -142,7 +142,7 @@ class Gateway:
         except rs.ReasoningStoreError as error:
             if session_id is not None and isinstance(error, rs.InvalidCall):
                 raise  # of the id that the client gave
-            raise StoreFailed(error) from error
+            raise Refused(store_problem(path, error, 503)) from error
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             # A body in no form of the protocol: the provider's to judge.
             if self._options.on_store_error == "fail":
@@ -175,7 +175,7 @@ class Gateway:
             try:
                 await run_to_end(exchange.record, content)
             except rs.ReasoningStoreError as error:
-                raise StoreFailed(error) from error
+                raise Refused(store_problem(path, error, 503)) from error
             finally:
                 self._unsaved.add(exchange)
             headers |= exchange.headers

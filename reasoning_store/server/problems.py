@@ -73,14 +73,6 @@ class Refused(Exception):
         self.response = response
 
 
-class StoreFailed(Exception):
-    """The store failed, and the chat must not go on without it."""
-
-    def __init__(self, error: errors.ReasoningStoreError) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 def store_problem(
     path: str, error: errors.ReasoningStoreError, status: int | None = None
 ) -> Response:
@@ -115,12 +107,6 @@ async def answer_store_error(request: Request, error: Exception) -> Response:
     """Answer a request that the store refused."""
     assert isinstance(error, errors.ReasoningStoreError)
     return store_problem(request.url.path, error)
-
-
-async def answer_store_failure(request: Request, error: Exception) -> Response:
-    """Answer a chat that must not go on without the store."""
-    assert isinstance(error, StoreFailed)
-    return store_problem(request.url.path, error.error, 503)
 
 
 async def answer_fault(request: Request, error: Exception) -> Response:
