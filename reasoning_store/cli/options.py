@@ -80,6 +80,11 @@ def check_whose(session_id: str | None, *, everything: bool, before: datetime | 
         )
 
 
+def sessions_before(before: datetime | None) -> str:
+    """Return which of an owner's sessions a command takes, as words."""
+    return "everything" if before is None else f"sessions without a message since {before}"
+
+
 Decorator: TypeAlias = Callable[[Function], Function]
 
 

@@ -76,7 +76,7 @@ def test_a_session_may_be_named_like_a_setting(here: Here) -> None:
         ("set ch", ["chat-42"]),
         ("profile use ch", ["chat-42"]),
         ("set chat-42 ch", []),
-        ("sessions ", ["archive", "delete", "list", "rename", "show", "tag"]),
+        ("sessions ", ["archive", "list", "rename", "show", "tag"]),
         ("branches ", ["activate", "chat-42", "edit", "fork", "list", "regenerate", "short"]),
         ("compact ", ["list", "run", "undo", "chat-42", "short"]),
         ("compact --l", ["--limit"]),

@@ -17,6 +17,7 @@ from reasoning_store.cli.options import (
     YES,
     check_whose,
     confirm,
+    sessions_before,
 )
 from reasoning_store.cli.output import answer_fields, local_time, plural, print_answer
 from reasoning_store.cli.progress import Progress
@@ -47,31 +48,19 @@ def delete(
     `erase` takes longer: it also makes sure that the bytes have left the database.
     """
     check_whose(session_id, everything=everything, before=before)
-    if session_id is not None:
-        delete_session(call, owner, session_id, yes=yes)
-        return
-    call.if_interrupted = "run it again: each session is deleted as a whole or not at all"
-    which = "everything" if before is None else f"sessions without a message since {before}"
     with store_access.open_existing(call) as store:
-        confirm(f"Delete {which} of the owner {owner!r}?", yes)
-        with Progress("deleting"):
-            deleted = store.for_owner(owner).delete(before=before)
-    print_deleted(call, deleted)
-
-
-def delete_session(call: Call, owner: str, session_id: str, *, yes: bool) -> None:
-    """Delete one session, after a question."""
-    with store_access.open_existing(call) as store:
-        session = store_access.find_session(call, store.for_owner(owner), session_id, whole=True)
-        count = sum(branch.head - branch.first + 1 for branch in session.branches())
-        last = local_time(session.updated_at)
-        confirm(f"Delete {session_id!r} with its {plural(count, 'message')}, last {last}?", yes)
-        deleted = session.delete()
-    print_deleted(call, deleted)
-
-
-def print_deleted(call: Call, deleted: Deleted) -> None:
-    """Print the numbers of what was deleted."""
+        mine = store.for_owner(owner)
+        if session_id is None:
+            call.if_interrupted = "run it again: each session is deleted as a whole or not at all"
+            confirm(f"Delete {sessions_before(before)} of the owner {owner!r}?", yes)
+            with Progress("deleting"):
+                deleted = mine.delete(before=before)
+        else:
+            session = store_access.find_session(call, mine, session_id, whole=True)
+            count = sum(branch.head - branch.first + 1 for branch in session.branches())
+            last = local_time(session.updated_at)
+            confirm(f"Delete {session_id!r} with its {plural(count, 'message')}, last {last}?", yes)
+            deleted = session.delete()
     print_answer(
         call,
         answer_fields(deleted, ANSWERS),

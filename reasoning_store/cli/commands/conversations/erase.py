@@ -20,6 +20,7 @@ from reasoning_store.cli.options import (
     YES,
     check_whose,
     confirm,
+    sessions_before,
 )
 from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
@@ -76,8 +77,7 @@ def erase(
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
         if session_id is None:
-            which = "everything" if before is None else f"sessions without a message since {before}"
-            confirm(f"Erase {what}{which} of the owner {owner!r} for good?", yes)
+            confirm(f"Erase {what}{sessions_before(before)} of the owner {owner!r} for good?", yes)
             with Progress("erasing"):
                 erased = mine.erase(only=only, before=before)
         else:
