@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from reasoning_store.cli.output import plural
 from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class HistoryFiles:
     others: int = 0
     is_folder: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    sources: list[HistoryFile] = field(default_factory=list)
+    """The file of each conversation that was read."""
 
     def conversations(self) -> Iterator[Conversation]:
         """Yield the conversations of each file. In a folder an error ends only its own file.
@@ -50,6 +53,7 @@ class HistoryFiles:
                 for one in formats.conversations(file.path, format=file.format, **self.options):
                     if one.items or not self.is_folder:
                         file.conversations += 1
+                        self.sources.append(file)
                         yield one
             except (ReasoningStoreError, OSError) as error:
                 if not self.is_folder:
@@ -58,11 +62,6 @@ class HistoryFiles:
             if self.is_folder and file.error is None and not file.conversations:
                 self.files.remove(file)
                 self.others += 1
-
-    def paths(self) -> Iterator[str]:
-        """Yield the path of each conversation that was read, in their order."""
-        for file in self.files:
-            yield from [file.path] * file.conversations
 
 
 def find_histories(folder: str, only: str | None) -> HistoryFiles:
@@ -80,22 +79,16 @@ def find_histories(folder: str, only: str | None) -> HistoryFiles:
             format = None
         if format is None or format != (only or format):
             found.others += 1
-        elif format == LINES:
-            error = "an export of this package: import it by itself"
-            found.files.append(HistoryFile(path=path, format=format, error=error))
         else:
-            found.files.append(HistoryFile(path=path, format=format))
+            error = "an export of this package: import it by itself" if format == LINES else None
+            found.files.append(HistoryFile(path=path, format=format, error=error))
     if not found.files:
         raise InvalidCall(
             f"{folder} holds no history" + (f" in the format {only}" if only else ""),
-            hint=f"{_counted(found.others)} looked at; the formats are "
+            hint=f"{plural(found.others, 'file was', 'files were')} looked at; the formats are "
             f"{', '.join(formats.READERS)}",
         )
     return found
-
-
-def _counted(files: int) -> str:
-    return "1 file was" if files == 1 else f"{files} files were"
 
 
 def _files_below(folder: str) -> Sequence[str]:

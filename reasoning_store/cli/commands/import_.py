@@ -296,12 +296,11 @@ def _print_histories(
 
 def _by_format(found: HistoryFiles, done: ImportedHistory) -> dict[str, list[ImportedConversation]]:
     """Return what was imported of each format."""
-    of_path = {file.path: file.format for file in found.files}
     imported: dict[str, list[ImportedConversation]] = {
         file.format: [] for file in found.files if file.error is None or file.conversations
     }
-    for path, one in zip(found.paths(), done.conversations, strict=True):
-        imported[of_path[path]].append(one)
+    for file, one in zip(found.sources, done.conversations, strict=True):
+        imported[file.format].append(one)
     return imported
 
 
@@ -309,11 +308,11 @@ def _warn_of_parts(found: HistoryFiles, done: ImportedHistory) -> None:
     """Warn of messages without a place in the store, and of values that are not times."""
     skipped: list[tuple[str, str]] = []
     times: list[tuple[str, str]] = []
-    for path, one in zip(found.paths(), done.conversations, strict=True):
+    for file, one in zip(found.sources, done.conversations, strict=True):
         if one.refused is None:
-            file = f"{path}, " if found.is_folder else ""
-            skipped += [(file + part.place, part.reason) for part in one.report.skipped]
-            times += [(file + part.place, part.reason) for part in one.report.unread_times]
+            name = f"{file.path}, " if found.is_folder else ""
+            skipped += [(name + part.place, part.reason) for part in one.report.skipped]
+            times += [(name + part.place, part.reason) for part in one.report.unread_times]
     most = 1 if found.is_folder else _ALIKE
     _warn_each("{} was left out: {}", skipped, most)
     _warn_each("{} has no time: {}", times, most)
