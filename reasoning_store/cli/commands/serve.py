@@ -14,7 +14,7 @@ from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.completion import complete_provider, complete_session
 from reasoning_store.cli.options import OWNER
-from reasoning_store.cli.output import Page, print_answer, print_note
+from reasoning_store.cli.output import print_answer, print_note
 from reasoning_store.conversation.errors import InvalidCall, MissingExtra
 
 if TYPE_CHECKING:
@@ -170,10 +170,8 @@ def _options(
     allow_host: tuple[str, ...],
     **given: Any,
 ) -> ServerOptions:
-    try:
-        from reasoning_store.server.options import ServerOptions, read_tokens
-    except ImportError as error:
-        raise MissingExtra(f"{error.name} is not installed", extra="server") from None
+    from reasoning_store.server.options import ServerOptions, read_tokens
+
     lines = [] if token_file is None else token_file.read().splitlines()
     tokens = read_tokens(lines, getattr(token_file, "name", ""))
     if one := os.environ.get(_TOKEN):
@@ -242,11 +240,7 @@ def _print_address(call: Call, options: ServerOptions, url: str) -> None:
     answer: dict[str, Any] = {"url": url}
     if call.command == "serve":
         answer |= {"upstream": upstream, "mode": options.mode, "tokens": len(options.tokens)}
-
-    def write_page(page: Page) -> None:
-        page.line(url)
-
-    print_answer(call, answer, write_page)
+    print_answer(call, answer, lambda page: page.line(url))
     sys.stdout.flush()  # a program waits for it, and this one goes on
     if upstream is not None:
         print_note(f"give OpenAI clients {url}/v1 as their base URL, Anthropic's {url}")
