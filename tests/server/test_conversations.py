@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +9,7 @@ import openai
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Provider, weather
-from tests.server.serving import serving
 
 ITEMS: list[Any] = [
     {"type": "message", "role": "user", "content": "How is Oslo?"},
@@ -33,28 +30,6 @@ ITEMS: list[Any] = [
         "content": [{"type": "output_text", "text": "It is 4 C.", "annotations": []}],
     },
 ]
-
-
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with Provider().listening() as listening:
-        yield listening
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[rs.Store]:
-    with rs.Store("sqlite://") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def client(provider: Provider, store: rs.Store) -> Iterator[openai.OpenAI]:
-    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
-    with (
-        serving(store, options) as address,
-        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as made,
-    ):
-        yield made
 
 
 def test_items_come_back_as_they_were_given(client: openai.OpenAI, store: rs.Store) -> None:

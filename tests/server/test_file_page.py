@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 
@@ -12,33 +11,16 @@ from hypothesis import given
 
 import reasoning_store as rs
 from reasoning_store.server.inspector.file_page import file_page
-from reasoning_store.testing import stream
 from tests.properties import examples
+from tests.server.conftest import record_turns
 from tests.strategies import texts
 
-DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-reasoner"}
 OFF: dict[str, Any] = {"reasoning.includeInContext": False}
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[rs.Store]:
-    with rs.Store("sqlite://") as store:
-        yield store
 
 
 @pytest.fixture
 def session(store: rs.Store, request: pytest.FixtureRequest) -> rs.Session:
-    """Two turns that were recorded with their requests, a call with its result, and a question."""
-    session = store.session(request.node.name, create=True, title="Numbers")
-    for number, thought in ((1, "Divide by seven."), (2, "Both are odd.")):
-        session.append(rs.user(f"Question {number}?"))
-        block = rs.ThinkingBlock(thought=thought, source_field="reasoning_content")
-        reply = rs.assistant(block, f"Answer {number}.")
-        events = stream(reply, api="openai.chat", **DEEPSEEK)
-        with session.record(events, request=session.build_request(**DEEPSEEK)) as recorded:
-            list(recorded)
-    session.append(rs.user("And now?"))
-    return session
+    return record_turns(store, request.node.name)
 
 
 class Reader(HTMLParser):

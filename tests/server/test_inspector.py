@@ -25,9 +25,9 @@ from reasoning_store.server.inspector.questions import CONTROLS, read_question, 
 from reasoning_store.server.inspector.session_list import session_address
 from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream
+from tests.server.conftest import DEEPSEEK, record_turns
 
 FOLDER = Path(inspector.__file__).parent
-DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-reasoner"}
 PAGE = "/session?id=chat"
 KEEP = f"{PAGE}&includeInContext=true"
 
@@ -40,17 +40,7 @@ def store(tmp_path: Path) -> Iterator[rs.Store]:
 
 @pytest.fixture
 def session(store: rs.Store) -> rs.Session:
-    """Two turns that were recorded with their requests, and a question."""
-    session = store.session("chat", create=True, title="Numbers")
-    for number, thought in ((1, "Divide by seven."), (2, "Both are odd.")):
-        session.append(rs.user(f"Question {number}?"))
-        block = rs.ThinkingBlock(thought=thought, source_field="reasoning_content")
-        reply = rs.assistant(block, f"Answer {number}.")
-        events = stream(reply, api="openai.chat", **DEEPSEEK)
-        with session.record(events, request=session.build_request(**DEEPSEEK)) as recorded:
-            list(recorded)
-    session.append(rs.user("And now?"))
-    return session
+    return record_turns(store, "chat")
 
 
 @pytest.fixture

@@ -48,27 +48,9 @@ def numbered(**more: Any) -> Any:
     return answer
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with Provider().listening() as listening:
-        listening.script = numbered()
-        yield listening
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[rs.Store]:
-    with rs.Store("sqlite://") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def client(provider: Provider, store: rs.Store) -> Iterator[openai.OpenAI]:
-    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
-    with (
-        serving(store, options) as address,
-        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as made,
-    ):
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def _numbered(provider: Provider) -> None:
+    provider.script = numbered()
 
 
 @pytest.fixture

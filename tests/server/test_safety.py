@@ -26,18 +26,6 @@ BODY = {"model": "deepseek-chat", "messages": [{"role": "user", "content": SECRE
 
 
 @pytest.fixture(scope="module")
-def provider() -> Iterator[Provider]:
-    with Provider().listening() as listening:
-        yield listening
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[rs.Store]:
-    with rs.Store("sqlite://") as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def address(provider: Provider, store: rs.Store) -> Iterator[str]:
     options = ServerOptions(
         upstream=f"{provider.address}/v1",
