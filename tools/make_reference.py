@@ -22,7 +22,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import NoneType
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
 from command_line_reference import commands, exit_codes
 from pydantic.alias_generators import to_camel
@@ -32,6 +32,7 @@ from troubleshooting_reference import refusals
 
 import reasoning_store as rs
 from reasoning_store.conversation import errors, settings
+from reasoning_store.conversation.blocks import Counts
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.wire import contracts
 from reasoning_store.wire.contract import Contract, Floor
@@ -113,10 +114,10 @@ def _of_error(kind: type[rs.ReasoningStoreError]) -> str:
 
 
 def export_lines() -> str:
-    out = []
+    out = ["### Types\n\n" + table(("type", "values"), _types_of_fields())]
     # A dataclass with slots is made twice, and the first of the two is a subclass, too.
     by_name = {vars(kind)["kind"]: kind for kind in lines.Line.__subclasses__()}
-    for kind in (*by_name.values(), lines.CountsLine):
+    for kind in (*by_name.values(), Counts):
         is_line = issubclass(kind, lines.Line)
         title = f"`{vars(kind)['kind']}`" if is_line else "Counts, inside a message or a compaction"
         about = attributes(kind)
@@ -131,6 +132,25 @@ def export_lines() -> str:
         ]
         out.append(f"### {title}\n\n" + table(("field", "type", "left out", ""), rows))
     return "\n\n".join(out)
+
+
+_JSON = {str: "a string", int: "a whole number", bool: "`true` or `false`"}
+_LIMITS = (("ge", "from"), ("le", "to"), ("pattern", "that matches"))
+
+
+def _types_of_fields() -> Iterator[tuple[str, str]]:
+    """Yield the types that the fields of a line have, and the values of each."""
+    for name, kind in vars(lines).items():
+        if get_origin(kind) is Annotated:
+            base, info = get_args(kind)
+            words = [_JSON[base]]
+            for one in info.metadata:
+                words += [
+                    f"{word} {getattr(one, limit)}"
+                    for limit, word in _LIMITS
+                    if hasattr(one, limit)
+                ]
+            yield f"`{name}`", " ".join(words)
 
 
 def _default(field: dataclasses.Field[Any]) -> str:

@@ -71,6 +71,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
         "among the messages of another",
     ),
     (lines_with({**SAID, "counts": {"thinking": [1]}}), 3, "one number for each thinking"),
+    (lines_with({**SAID, "counts": {"visible": -1}}), 3, "counts: a number of tokens"),
     (lines_with({**SAID, "message": {"role": "secret"}}), 3, "role"),
     (lines_with({**SAID, "message": {"role": "user", "status": "streaming"}}), 3, "streaming"),
     (

@@ -25,12 +25,10 @@ from reasoning_store.ledger.transfer import first_usage
 from reasoning_store.ledger.transfer.lines import (
     BranchLine,
     CompactionLine,
-    CountsLine,
     DraftLine,
     MessageLine,
     SessionEndLine,
     SessionLine,
-    counts_of,
 )
 from reasoning_store.ledger.view_records import CompactionRow
 
@@ -249,15 +247,15 @@ class IncomingSession:
             raise InvalidCall("branch: has no line of its own before this one")
         return self.branches[number]
 
-    def _counted(self, given: dict[str, object], line: CountsLine | None) -> tuple[Message, Counts]:
+    def _counted(self, given: dict[str, object], counted: Counts | None) -> tuple[Message, Counts]:
         """Return a message as it is to be stored, with its counts."""
         came = codec.validate_message(given)
         if self.version == 1 and came.usage is not None:
             total, written = first_usage.read(came.usage.input, came.usage.raw)
             came = replace(came, usage=replace(came.usage, input=total, cache_write=written))
         message = came if self.rules.mask is None else self.rules.mask(came)
-        if line is not None and self.line.encoding == self.encoding and message == came:
-            return message, counts_of(line)
+        if counted is not None and self.line.encoding == self.encoding and message == came:
+            return message, counted
         if self.rules.count is None:
             raise InvalidCall(
                 "there are no counts in the encoding of the session",

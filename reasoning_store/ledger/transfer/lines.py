@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import Field
 
 from reasoning_store.conversation import codec, json_values
-from reasoning_store.conversation.blocks import MOST_TOKENS, Counts, Exactness
+from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.records import MOST, MOST_NUMBER
 
@@ -41,7 +41,6 @@ Flag: TypeAlias = Annotated[bool, Field(strict=True)]
 Time: TypeAlias = Annotated[int, _whole_number(*_TIMES)]
 ErasureTime: TypeAlias = Annotated[int, _whole_number(_TIMES[0], _TIMES[1] - _DAY)]
 """It is counted on from, a microsecond for each erasure of that moment or before it."""
-Tokens: TypeAlias = Annotated[int, _whole_number(0, MOST_TOKENS)]
 Total: TypeAlias = Annotated[int, _whole_number(0, MOST)]
 Position: TypeAlias = Annotated[int, _whole_number(1, MOST)]
 Number: TypeAlias = Annotated[int, _whole_number(1, MOST_NUMBER)]
@@ -106,15 +105,6 @@ class BranchLine(Line):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountsLine:
-    visible: Tokens = 0
-    thinking: list[Tokens] = field(default_factory=list)
-    exactness: Exactness = "exact"
-    clearable: Tokens = 0
-    """How much of ``visible`` is left out if its tool results are cleared."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageLine(Line):
     kind: ClassVar[str] = "message"
     branch: Number = 1
@@ -122,7 +112,7 @@ class MessageLine(Line):
     id: Text | None = None
     created_at: Time | None = None
     message: dict[str, Any]
-    counts: CountsLine | None = None
+    counts: Counts | None = None
     sent: dict[str, Any] | None = None
     repeat: KeyColumn | None = None
     """The column of its idempotency key, where it is the first of what was appended so."""
@@ -143,7 +133,7 @@ class CompactionLine(Line):
     """The message that replaces the range; a clearing has no message."""
     clears: Flag = False
     """It clears the tool results of its range, which begins at 1."""
-    counts: CountsLine | None = None
+    counts: Counts | None = None
     effective: Total | None = None
     """The tokens of the next request once this was in force."""
     supersedes: list[Number] = field(default_factory=list)
@@ -201,26 +191,8 @@ _DEFAULTS: Mapping[type, dict[str, Any]] = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(kind)
     }
-    for kind in (*_KINDS, CountsLine)
+    for kind in (*_KINDS, Counts)
 }
-
-
-def counts_line(counts: Counts) -> CountsLine:
-    return CountsLine(
-        visible=counts.visible,
-        thinking=list(counts.thinking),
-        exactness=counts.exactness,
-        clearable=counts.clearable,
-    )
-
-
-def counts_of(line: CountsLine) -> Counts:
-    return Counts(
-        visible=line.visible,
-        thinking=tuple(line.thinking),
-        exactness=line.exactness,
-        clearable=line.clearable,
-    )
 
 
 # To text
@@ -235,7 +207,7 @@ def _json(line: Any) -> dict[str, Any]:
     out: dict[str, Any] = {"type": line.kind} if isinstance(line, Line) else {}
     for name, default in _DEFAULTS[type(line)].items():
         value = getattr(line, name)
-        if isinstance(value, CountsLine):
+        if isinstance(value, Counts):
             value = _json(value)
         elif value == default:
             continue
