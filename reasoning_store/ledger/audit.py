@@ -52,12 +52,7 @@ from reasoning_store.ledger.rows import (
 )
 from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
-from reasoning_store.ledger.tables import (
-    TOTALS,
-    bodies,
-    messages,
-    metadata,
-)
+from reasoning_store.ledger.tables import TOTALS, bodies, messages, metadata
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 

@@ -21,11 +21,7 @@ from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, NewMessage
 from reasoning_store.ledger.rows import compaction_rows, totals
-from reasoning_store.ledger.rows.compaction_rows import (
-    THESE,
-    get,
-    in_force_at,
-)
+from reasoning_store.ledger.rows.compaction_rows import THESE, get, in_force_at
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions

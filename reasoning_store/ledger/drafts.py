@@ -14,19 +14,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.blocks import Origin
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    StoreBusy,
-)
+from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import branches, history, message_ids
 from reasoning_store.ledger.database.database import Database
-from reasoning_store.ledger.messages import (
-    Messages,
-    new_rows,
-    same,
-)
+from reasoning_store.ledger.messages import Messages, new_rows, same
 from reasoning_store.ledger.records import (
     Arrival,
     DraftRow,

@@ -22,14 +22,7 @@ from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.messages import Messages
-from reasoning_store.ledger.records import (
-    BranchRow,
-    Deleted,
-    Erased,
-    Resolve,
-    Segment,
-    StoredRow,
-)
+from reasoning_store.ledger.records import BranchRow, Deleted, Erased, Resolve, Segment, StoredRow
 from reasoning_store.ledger.rows import erasure_rows
 from reasoning_store.ledger.rows.erasure_rows import Change
 from reasoning_store.ledger.rows.keys import Clock

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reasoning_store.conversation.blocks import (
-    Origin,
-)
+from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    SessionRow,
-)
+from reasoning_store.ledger.records import SessionRow
 
 from .compacting import compact
-from .histories import (
-    add_part,
-    answered,
-    answering,
-    calling,
-    part,
-    said,
-)
+from .histories import add_part, answered, answering, calling, part, said
 
 
 def every(ledger: Ledger, session: SessionRow | None = None) -> list[str]:

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Message,
-    ThinkingBlock,
-    Usage,
-    assistant,
-)
+from reasoning_store.conversation.blocks import Counts, Message, ThinkingBlock, Usage, assistant
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger

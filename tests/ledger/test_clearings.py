@@ -17,21 +17,12 @@ from reasoning_store.conversation.blocks import (
     assistant,
     user,
 )
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    NotFound,
-    ReasoningStoreError,
-)
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound, ReasoningStoreError
 from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    NewMessage,
-    SessionRow,
-    StoredRow,
-)
+from reasoning_store.ledger.records import NewMessage, SessionRow, StoredRow
 from reasoning_store.ledger.view_records import NewCompaction
 from tests.properties import each
 

@@ -27,15 +27,8 @@ from reasoning_store.conversation.errors import (
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    NewMessage,
-    SessionRow,
-    StoredRow,
-)
-from reasoning_store.ledger.view_records import (
-    SummaryRow,
-    ViewRow,
-)
+from reasoning_store.ledger.records import NewMessage, SessionRow, StoredRow
+from reasoning_store.ledger.view_records import SummaryRow, ViewRow
 from tests.properties import each, examples
 
 from .compacting import compact, conversation, summary

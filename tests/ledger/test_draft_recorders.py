@@ -14,19 +14,10 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    assistant,
-)
-from reasoning_store.conversation.errors import (
-    Conflict,
-)
+from reasoning_store.conversation.blocks import Counts, assistant
+from reasoning_store.conversation.errors import Conflict
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    DraftRow,
-    NewMessage,
-    SessionRow,
-)
+from reasoning_store.ledger.records import DraftRow, NewMessage, SessionRow
 from tests.clock import Clock
 
 from .drafting import recording, rows_of, texts

@@ -6,25 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Origin,
-    ThinkingBlock,
-    assistant,
-)
-from reasoning_store.conversation.errors import (
-    Conflict,
-    CorruptRow,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.blocks import Counts, Origin, ThinkingBlock, assistant
+from reasoning_store.conversation.errors import Conflict, CorruptRow, InvalidCall, NotFound
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    DraftRow,
-    NewMessage,
-    NewParts,
-)
+from reasoning_store.ledger.records import DraftRow, NewMessage, NewParts
 
 from .drafting import recording, rows_of, texts
 from .histories import add_part, answered, complete, new_session, note, part, renew, resolved, said

@@ -35,16 +35,7 @@ from tests.properties import examples
 
 from .compacting import compact
 from .erasures import Step, found, steps
-from .histories import (
-    add_part,
-    answered,
-    answering,
-    calling,
-    new_session,
-    part,
-    resolved,
-    said,
-)
+from .histories import add_part, answered, answering, calling, new_session, part, resolved, said
 from .opening import never_rewritten
 from .whole import whole
 

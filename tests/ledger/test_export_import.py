@@ -18,23 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Message,
-    TextBlock,
-    assistant,
-    user,
-)
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.blocks import Counts, Message, TextBlock, assistant, user
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    Imported,
-    SessionRow,
-)
+from reasoning_store.ledger.records import Imported, SessionRow
 from reasoning_store.ledger.transfer import load
 from tests.properties import examples
 

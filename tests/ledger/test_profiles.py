@@ -10,12 +10,7 @@ import pytest
 from hypothesis import given
 from sqlalchemy import Connection
 
-from reasoning_store.conversation.errors import (
-    Conflict,
-    CorruptRow,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.errors import Conflict, CorruptRow, InvalidCall, NotFound
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database.statement import Params, Statement, driver
 from reasoning_store.ledger.ledger import Ledger

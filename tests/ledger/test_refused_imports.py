@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    ReasoningStoreError,
-)
+from reasoning_store.conversation.errors import Conflict, InvalidCall, ReasoningStoreError
 from reasoning_store.ledger import compactions
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.transfer import load
@@ -21,11 +17,7 @@ from reasoning_store.ledger.view_records import NewCompaction
 from tests.properties import each
 
 from .exporting import every
-from .histories import (
-    answered,
-    new_session,
-    said,
-)
+from .histories import answered, new_session, said
 from .lines_by_hand import ASKED, CLEARED, REPLIED, SAID, SUMMED, lines_with
 
 OUT_OF_PLACE: list[tuple[list[str], int, str]] = [

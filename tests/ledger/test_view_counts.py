@@ -11,30 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import (
-    Origin,
-    ToolResponseBlock,
-)
-from reasoning_store.conversation.errors import (
-    Conflict,
-    NotFound,
-    ReasoningStoreError,
-)
+from reasoning_store.conversation.blocks import Origin, ToolResponseBlock
+from reasoning_store.conversation.errors import Conflict, NotFound, ReasoningStoreError
 from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import (
-    NewMessage,
-    RunningTotals,
-    SessionRow,
-    StoredRow,
-)
+from reasoning_store.ledger.records import NewMessage, RunningTotals, SessionRow, StoredRow
 from reasoning_store.ledger.rows import totals
 from reasoning_store.ledger.rows.keys import origin_number
-from reasoning_store.ledger.view_records import (
-    Cleared,
-    SummaryRange,
-    SummaryRow,
-)
+from reasoning_store.ledger.view_records import Cleared, SummaryRange, SummaryRow
 from tests.properties import examples
 
 from .compacting import clear, compact, conversation, summary

@@ -21,19 +21,10 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import (
-    CorruptRow,
-    InvalidCall,
-    NotFound,
-)
+from reasoning_store.conversation.errors import CorruptRow, InvalidCall, NotFound
 from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import (
-    Arrival,
-    BranchRow,
-    DraftRow,
-    NewParts,
-)
+from reasoning_store.ledger.records import Arrival, BranchRow, DraftRow, NewParts
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT, annotations_json, fits_text_column
 from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages

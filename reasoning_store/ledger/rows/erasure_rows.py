@@ -38,13 +38,7 @@ from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
 from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
-from reasoning_store.ledger.records import (
-    BranchRow,
-    Deleted,
-    MessagePlace,
-    NewMessage,
-    StoredRow,
-)
+from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
 from reasoning_store.ledger.rows import decode, pairs, recomputation
 from reasoning_store.ledger.rows import encode as columns
 from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params

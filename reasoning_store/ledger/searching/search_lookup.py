@@ -6,15 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Text,
-    bindparam,
-    cast,
-    select,
-    text,
-    tuple_,
-)
+from sqlalchemy import Connection, Text, bindparam, cast, select, text, tuple_
 
 from reasoning_store.conversation.search_query import Query
 from reasoning_store.ledger.database.statement import Statement

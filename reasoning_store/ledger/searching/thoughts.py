@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    bindparam,
-    select,
-    tuple_,
-)
+from sqlalchemy import Connection, bindparam, select, tuple_
 
 from reasoning_store.conversation.validation import check_number, check_text
 from reasoning_store.ledger import history, sessions

@@ -11,16 +11,9 @@ from reasoning_store.conversation import codec
 from reasoning_store.ledger import branches, budgets, history, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
-from reasoning_store.ledger.records import (
-    DraftRow,
-    Segment,
-)
+from reasoning_store.ledger.records import DraftRow, Segment
 from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
-from reasoning_store.ledger.tables import (
-    bodies,
-    messages,
-    settings_profiles,
-)
+from reasoning_store.ledger.tables import bodies, messages, settings_profiles
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import Line

@@ -17,12 +17,7 @@ from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.ledger import audit_session, branches, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, DraftRow
-from reasoning_store.ledger.rows import (
-    compaction_rows,
-    draft_rows,
-    erasure_rows,
-    message_rows,
-)
+from reasoning_store.ledger.rows import compaction_rows, draft_rows, erasure_rows, message_rows
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.tables import messages, settings_profiles

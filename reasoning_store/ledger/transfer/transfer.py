@@ -7,12 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    NotFound,
-    ReasoningStoreError,
-)
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound, ReasoningStoreError
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
