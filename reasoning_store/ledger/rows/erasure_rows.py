@@ -83,7 +83,7 @@ _LOCK = Statement(
     .order_by(_h.branch)
     .with_for_update()
 )
-_TELL = Statement(
+_SET_ERASED_AT = Statement(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
     .values(
@@ -99,7 +99,7 @@ _TELL = Statement(
     )
 )
 _OF_PAIRS: Final = ("tool_call", "tool_response", "raw")
-_LINKS = Statement(
+_TOOL_BODIES = Statement(
     select(_b.position, _m.role, _b.data)
     .join_from(
         bodies,
@@ -111,56 +111,58 @@ _LINKS = Statement(
     .order_by(_b.position)
 )
 _ROLE = Statement(select(_m.role).where(*_at(_m)))
-_NOW = Statement(
+_CURRENT = Statement(
     select(_m.position, _m.digest, _m.status, _m.shape, _m.origin)
     .where(*_range(_m))
     .order_by(_m.position)
 )
-_CHANGE = Statement(
+_SET_COLUMNS = Statement(
     update(messages)
     .where(*_at(_m))
     .values({name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")})
 )
-_UNCLEAR = Statement(update(messages).where(*_at(_m)).values(clearable=0, annotations=null()))
-_EMPTY = Statement(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
-_SAY = Statement(
+_EMPTY_COLUMNS = Statement(update(messages).where(*_at(_m)).values(clearable=0, annotations=null()))
+_EMPTY_BODY = Statement(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
+_SET_BODY = Statement(
     update(bodies).where(*_at(_b)).values(text=bindparam("text"), data=bindparam("data"))
 )
-_FORGET = Statement(delete(thinking_blocks).where(*_at(_t)))
-_RANGES = Statement(
+_DELETE_THINKING = Statement(delete(thinking_blocks).where(*_at(_t)))
+_SUMMARIES = Statement(
     select(_c.branch, _c.number, _c.first, _c.last).where(
         _c.session_key == bindparam("key"), _c.kind == literal_column("'summary'")
     )
 )
-_SUMMARY = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
-_UNSUMMARIZE = Statement(delete(compactions).where(*_SUMMARY, _c.number == bindparam("number")))
-_RESTORE = Statement(
+_COMPACTIONS_OF_BRANCH = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+_DELETE_SUMMARY = Statement(
+    delete(compactions).where(*_COMPACTIONS_OF_BRANCH, _c.number == bindparam("number"))
+)
+_RESTORE_SUPERSEDED = Statement(
     update(compactions)
-    .where(*_SUMMARY, _c.superseded_by == bindparam("number"))
+    .where(*_COMPACTIONS_OF_BRANCH, _c.superseded_by == bindparam("number"))
     .values(superseded_by=None)
 )
-_UNUSED = Statement(
+_DELETE_UNUSED_ORIGIN = Statement(
     delete(origins).where(
         _o.session_key == bindparam("key"),
         _o.number == bindparam("number"),
         ~exists().where(_m.session_key == bindparam("key"), _m.origin == bindparam("number")),
     )
 )
-_ERASED = Statement(
+_COUNT_ERASED = Statement(
     select(func.count()).select_from(messages).where(*_range(_m), _m.erased_at.is_not(None))
 )
-_MESSAGES = Statement(
+_COUNT_MESSAGES = Statement(
     select(func.count())
     .select_from(messages)
     .where(_m.session_key == bindparam("key"), _m.status != "erased")
 )
-_THOUGHTS = Statement(
+_COUNT_THINKING = Statement(
     select(func.count()).select_from(thinking_blocks).where(_t.session_key == bindparam("key"))
 )
-_DELETE = Statement(delete(sessions_table).where(_s.session_key == bindparam("key")))
-_CLEAR = Statement(delete(branches_table).where(_h.session_key == bindparam("key")))
-_CLEAR_ORIGINS = Statement(delete(origins).where(_o.session_key == bindparam("key")))
-_OF_OWNER = Statement(
+_DELETE_SESSION = Statement(delete(sessions_table).where(_s.session_key == bindparam("key")))
+_DELETE_BRANCHES = Statement(delete(branches_table).where(_h.session_key == bindparam("key")))
+_DELETE_ORIGINS = Statement(delete(origins).where(_o.session_key == bindparam("key")))
+_SESSIONS_OF_OWNER = Statement(
     select(_s.session_key).where(
         *OF_OWNER,
         _s.updated_at < bindparam("before"),
@@ -175,7 +177,7 @@ _IDLE = Statement(
         ),
     )
 )
-_PROFILES = Statement(
+_DELETE_PROFILES = Statement(
     delete(settings_profiles)
     .where(
         settings_profiles.c.session_key == bindparam("owner_key"),
@@ -209,7 +211,7 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
 
     def tool_rows(of: int) -> Sequence[ToolRow]:
         if of not in known:
-            found = _LINKS.rows(connection, {"key": key, "of": of})
+            found = _TOOL_BODIES.rows(connection, {"key": key, "of": of})
             known[of] = [(at, _tool_blocks(role, data)) for at, role, data in found]
         return known[of]
 
@@ -267,31 +269,33 @@ def apply(
     for change in changes:
         by_branch.setdefault(change.place.branch, {})[change.place.position] = change
     made: list[Change] = []
-    unsaid: list[Change] = []
+    summarizable: list[Change] = []
     """Of these, what a summary can have been made from: not those that only lost a seal."""
     gone: set[int] = set()
     thoughts = 0
     for branch, wanted in by_branch.items():
         span = {"key": key, "of": branch, "first": min(wanted), "last": max(wanted)}
-        for position, digest, status, shape, origin in _NOW.rows(connection, span):
+        for position, digest, status, shape, origin in _CURRENT.rows(connection, span):
             found = wanted.get(position)
             if found is None or status == "erased" or found.was not in (None, digest):
                 continue
             made.append(found)
             if found.body is None or shape is not None:
-                unsaid.append(found)
+                summarizable.append(found)
             thoughts += len(decode.parsed(shape)) if shape is not None else 0
             if origin is not None and found.columns["origin"] is None:
                 gone.add(origin)
     if not made:
         return None
     _write(connection, key, made, now)
-    _TELL.run(connection, {"key": key, "now": now})
+    _SET_ERASED_AT.run(connection, {"key": key, "now": now})
     recomputation.recompute_totals(
         connection, key, lineages, {change.place: change.own for change in made}
     )
-    _summaries(connection, key, lineages, unsaid)
-    _UNUSED.many(connection, [{"key": key, "number": number} for number in sorted(gone)])
+    _remove_summaries(connection, key, lineages, summarizable)
+    _DELETE_UNUSED_ORIGIN.many(
+        connection, [{"key": key, "number": number} for number in sorted(gone)]
+    )
     return Deleted(messages=sum(_empties(change) for change in made), thinking_blocks=thoughts)
 
 
@@ -300,7 +304,7 @@ def _empties(change: Change) -> bool:
 
 
 def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -> None:
-    _CHANGE.many(
+    _SET_COLUMNS.many(
         connection,
         [
             {
@@ -312,9 +316,9 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
         ],
     )
     emptied = [_params(key, change.place) for change in made if _empties(change)]
-    _UNCLEAR.many(connection, emptied)
-    _EMPTY.many(connection, emptied)
-    _SAY.many(
+    _EMPTY_COLUMNS.many(connection, emptied)
+    _EMPTY_BODY.many(connection, emptied)
+    _SET_BODY.many(
         connection,
         [
             {**_params(key, change.place), "text": body["text"], "data": body["data"]}
@@ -322,50 +326,50 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
             if (body := change.body) is not None
         ],
     )
-    _FORGET.many(connection, [_params(key, change.place) for change in made])
+    _DELETE_THINKING.many(connection, [_params(key, change.place) for change in made])
     thoughtless = [_params(key, change.place) for change in made if not _empties(change)]
     search_rows.forget(connection, emptied)
     search_rows.forget_thinking(connection, thoughtless)
 
 
-def _summaries(
+def _remove_summaries(
     connection: Connection, key: int, lineages: Sequence[BranchRow], made: Sequence[Change]
 ) -> None:
     """Remove the summaries that were made from what is gone; those inside hold again."""
     by_number = {lineage.number: lineage for lineage in lineages}
     doomed = [
         {"key": key, "of": branch, "number": number}
-        for branch, number, first, last in _RANGES.rows(connection, {"key": key})
+        for branch, number, first, last in _SUMMARIES.rows(connection, {"key": key})
         if any(
             first <= change.place.position <= last and by_number[branch].holds(change.place)
             for change in made
         )
     ]
-    _UNSUMMARIZE.many(connection, doomed)
-    _RESTORE.many(connection, doomed)
+    _DELETE_SUMMARY.many(connection, doomed)
+    _RESTORE_SUPERSEDED.many(connection, doomed)
 
 
 def was_erased(connection: Connection, key: int, stored: Sequence[StoredRow]) -> bool:
     """Whether any of these rows, which follow one another, was erased."""
     span = {"first": stored[0].position, "last": stored[-1].position}
-    row = _ERASED.row(connection, {"key": key, "of": stored[0].branch, **span})
+    row = _COUNT_ERASED.row(connection, {"key": key, "of": stored[0].branch, **span})
     return row is not None and row[0] > 0
 
 
 def remove(connection: Connection, key: int) -> Deleted:
     """Remove a session whole; return what it had."""
     gone = _locked(connection, key)
-    _DELETE.run(connection, {"key": key})
+    _DELETE_SESSION.run(connection, {"key": key})
     return replace(gone, sessions=1)
 
 
 def remove_messages(connection: Connection, key: int, now: int) -> Deleted:
     """Remove all branches of a session, which begins again without messages."""
     gone = _locked(connection, key)
-    for statement in (_CLEAR, _CLEAR_ORIGINS):
+    for statement in (_DELETE_BRANCHES, _DELETE_ORIGINS):
         statement.run(connection, {"key": key})
     search_rows.forget_messages(connection, key)
-    _TELL.run(connection, {"key": key, "now": now})
+    _SET_ERASED_AT.run(connection, {"key": key, "now": now})
     sessions.begin_again(connection, key, now)
     return gone
 
@@ -373,8 +377,8 @@ def remove_messages(connection: Connection, key: int, now: int) -> Deleted:
 def _locked(connection: Connection, key: int) -> Deleted:
     """Lock a session, and return the messages and thoughts that it has."""
     lock(connection, key)
-    ((messages_there,),) = _MESSAGES.rows(connection, {"key": key})
-    ((thoughts,),) = _THOUGHTS.rows(connection, {"key": key})
+    ((messages_there,),) = _COUNT_MESSAGES.rows(connection, {"key": key})
+    ((thoughts,),) = _COUNT_THINKING.rows(connection, {"key": key})
     return Deleted(messages=messages_there, thinking_blocks=thoughts)
 
 
@@ -387,10 +391,10 @@ def is_idle(connection: Connection, key: int, before: int, now: int) -> bool:
 def sessions_of(connection: Connection, owner: str, before: int | None = None) -> list[int]:
     """Return the keys of an owner's sessions, or of those without a message since ``before``."""
     params = {**owner_params(owner), "before": HIGHEST if before is None else before}
-    return [key for (key,) in _OF_OWNER.rows(connection, params)]
+    return [key for (key,) in _SESSIONS_OF_OWNER.rows(connection, params)]
 
 
 def remove_profiles(connection: Connection, owner: str) -> Deleted | None:
     """Remove the settings profiles of an owner, if there are any."""
-    found = _PROFILES.rows(connection, owner_params(owner))
+    found = _DELETE_PROFILES.rows(connection, owner_params(owner))
     return Deleted(profiles=len(found)) if found else None
