@@ -13,16 +13,14 @@ from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MessagePlace
 from reasoning_store.ledger.rows import decode, draft_rows, encode
+from reasoning_store.ledger.rows.conditions import at_position
 from reasoning_store.ledger.tables import messages
 
 _m = messages.c
-_AT = (
-    _m.session_key == bindparam("key"),
-    _m.branch == bindparam("of"),
-    _m.position == bindparam("at"),
+_HELD = Statement(select(_m.status, _m.annotations).where(*at_position(_m)).with_for_update())
+_KEEP = Statement(
+    update(messages).where(*at_position(_m)).values(annotations=bindparam("annotations"))
 )
-_HELD = Statement(select(_m.status, _m.annotations).where(*_AT).with_for_update())
-_KEEP = Statement(update(messages).where(*_AT).values(annotations=bindparam("annotations")))
 
 
 class Annotations:

@@ -50,6 +50,7 @@ from reasoning_store.ledger.rows import (
     origins,
     totals,
 )
+from reasoning_store.ledger.rows.conditions import in_range, of_branch, of_same_message
 from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import TOTALS, bodies, messages, metadata
@@ -67,9 +68,7 @@ _ROWS = Statement(
         *(_m[name] for name in CHECKED),
         *(_m[name] for name in TOTALS),
     )
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.position.between(bindparam("first"), bindparam("last")))
-    .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
+    .where(*in_range(_m), *of_same_message(_b, _m))
     .order_by(_m.position)
 )
 _EXTENTS = Statement(
@@ -77,11 +76,7 @@ _EXTENTS = Statement(
     .where(_m.session_key == bindparam("key"))
     .group_by(_m.branch)
 )
-_DRAFT = Statement(
-    select(drafts_table.c.id).where(
-        drafts_table.c.session_key == bindparam("key"), drafts_table.c.branch == bindparam("of")
-    )
-)
+_DRAFT = Statement(select(drafts_table.c.id).where(*of_branch(drafts_table.c)))
 _BATCHES = Statement(
     select(_m.branch, _m.position, _m.batch)
     .where(_m.session_key == bindparam("key"), _m.idempotency_key.is_not(None))

@@ -20,7 +20,7 @@ from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, NewMessage
-from reasoning_store.ledger.rows import compaction_rows, totals
+from reasoning_store.ledger.rows import compaction_rows, conditions, totals
 from reasoning_store.ledger.rows.compaction_rows import THESE, get, in_force_at
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
@@ -35,16 +35,15 @@ from reasoning_store.ledger.view_records import (
 )
 
 _b, _c = branches_table.c, compactions.c
-_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _THIS = (*THESE, _c.number == bindparam("this"))
 # Either locks the branch, so that what is in force cannot change meanwhile.
 _TAKE = Statement(
     update(branches_table)
-    .where(*_BRANCH)
+    .where(*conditions.of_branch(_b))
     .values(next_compaction=_b.next_compaction + 1)
     .returning(_b.next_compaction - 1)
 )
-_LOCK = Statement(select(_b.branch).where(*_BRANCH).with_for_update())
+_LOCK = Statement(select(_b.branch).where(*conditions.of_branch(_b)).with_for_update())
 _NOT_SUPERSEDED = Statement(
     select(_c.number, _c.first, _c.last, _c.kind)
     .where(*THESE, _c.undone_at.is_(None), _c.superseded_by.is_(None))

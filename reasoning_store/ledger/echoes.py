@@ -13,6 +13,7 @@ from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow
+from reasoning_store.ledger.rows.conditions import in_range
 from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params
 from reasoning_store.ledger.tables import messages, sessions
 
@@ -28,15 +29,7 @@ _FIND = Statement(
     .order_by(_m.created_at.desc(), _m.session_key)
     .limit(_MOST_PLACES)
 )
-_ECHOES = Statement(
-    select(_m.position, _m.echo)
-    .where(
-        _m.session_key == bindparam("key"),
-        _m.branch == bindparam("branch"),
-        _m.position.between(bindparam("first"), bindparam("last")),
-    )
-    .order_by(_m.position)
-)
+_ECHOES = Statement(select(_m.position, _m.echo).where(*in_range(_m)).order_by(_m.position))
 
 
 class EchoMatch(NamedTuple):
@@ -86,7 +79,7 @@ def _match(
             connection,
             {
                 "key": key,
-                "branch": segment.branch,
+                "of": segment.branch,
                 "first": segment.first,
                 "last": segment.last,
             },

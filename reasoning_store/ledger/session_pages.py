@@ -15,6 +15,7 @@ from reasoning_store.conversation.blocks import TextBlock
 from reasoning_store.conversation.validation import check_mapping, check_number, check_text
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import Page, SessionRow
+from reasoning_store.ledger.rows.conditions import at_position
 from reasoning_store.ledger.rows.decode import parsed
 from reasoning_store.ledger.rows.owner_rows import (
     HIGHEST,
@@ -71,13 +72,7 @@ _HEADS = Statement(
     )
     .where(_t.session_key.in_([bindparam(f"key{n}") for n in range(_AT_ONCE)]))
 )
-_BODY = Statement(
-    select(_TEXT, _DATA).where(
-        _w.session_key == bindparam("key"),
-        _w.branch == bindparam("of"),
-        _w.position == bindparam("at"),
-    )
-)
+_BODY = Statement(select(_TEXT, _DATA).where(*at_position(_w)))
 
 
 _OWNERS = Statement(

@@ -18,6 +18,7 @@ from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MOST_NUMBER
+from reasoning_store.ledger.rows.conditions import of_branch
 from reasoning_store.ledger.rows.decode import EXACTNESS_OF, UNREADABLE, parsed
 from reasoning_store.ledger.tables import compactions
 from reasoning_store.ledger.view_records import (
@@ -31,7 +32,7 @@ from reasoning_store.ledger.view_records import (
 )
 
 _c = compactions.c
-THESE = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
+THESE = of_branch(_c)
 _THIS = (*THESE, _c.number == bindparam("this"))
 COLUMNS = (
     _c.number,

@@ -25,6 +25,7 @@ from reasoning_store.conversation.errors import CorruptRow, InvalidCall, NotFoun
 from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import Arrival, BranchRow, DraftRow, NewParts
+from reasoning_store.ledger.rows.conditions import of_branch
 from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT, annotations_json, fits_text_column
 from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
@@ -34,34 +35,30 @@ LEASE = 30.0
 that was interrupted."""
 
 _b, _c, _d, _p = branches.c, compactions.c, drafts.c, draft_parts.c
-_BRANCH = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _THIS = (
-    _d.session_key == bindparam("key"),
-    _d.branch == bindparam("of"),
+    *of_branch(_d),
     _d.id == bindparam("this"),
 )
 _PARTS = and_(_p.session_key == _d.session_key, _p.branch == _d.branch)
 
 _CLAIM = Statement(
     update(branches)
-    .where(*_BRANCH, _b.draft.is_(None))
+    .where(*of_branch(_b), _b.draft.is_(None))
     .values(draft=bindparam("this"))
     .returning(_b.next_position, _b.next_compaction)
 )
 _BEGUN = Statement(
     select(_b.next_position, _d.created_at)
-    .where(*_BRANCH, _b.draft == bindparam("this"))
+    .where(*of_branch(_b), _b.draft == bindparam("this"))
     .where(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft)
     .where(_d.parts == 0, _d.lease_until.is_not(None))
 )
 _SHORTENED = Statement(
-    select(func.max(_c.created_at), func.max(_c.undone_at)).where(
-        _c.session_key == bindparam("key"), _c.branch == bindparam("of")
-    )
+    select(func.max(_c.created_at), func.max(_c.undone_at)).where(*of_branch(_c))
 )
 _RELEASE = Statement(
     update(branches)
-    .where(*_BRANCH, _b.draft == bindparam("this"))
+    .where(*of_branch(_b), _b.draft == bindparam("this"))
     .values(draft=None)
     .returning(_b.branch)
 )
@@ -87,7 +84,7 @@ _GET = Statement(
             and_(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft),
         ).outerjoin(draft_parts, _PARTS)
     )
-    .where(*_BRANCH)
+    .where(*of_branch(_b))
     .order_by(_p.part)
 )
 _COUNT = Statement(
@@ -112,7 +109,7 @@ _ARRIVED = Statement(
             and_(_d.session_key == _b.session_key, _d.branch == _b.branch, _d.id == _b.draft),
         ).outerjoin(draft_parts, and_(_PARTS, _p.part > bindparam("after")))
     )
-    .where(*_BRANCH)
+    .where(*of_branch(_b))
     .order_by(_p.part)
 )
 _FOLLOW = Statement(
@@ -121,8 +118,7 @@ _FOLLOW = Statement(
 _STOP = Statement(
     update(drafts)
     .where(
-        _d.session_key == bindparam("key"),
-        _d.branch == bindparam("of"),
+        *of_branch(_d),
         _d.lease_until > bindparam("now"),
         _d.lease_until <= bindparam("latest"),
     )

@@ -41,6 +41,7 @@ from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
 from reasoning_store.ledger.rows import decode, pairs, recomputation
 from reasoning_store.ledger.rows import encode as columns
+from reasoning_store.ledger.rows.conditions import at_position, in_range, of_branch, of_same_message
 from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params
 from reasoning_store.ledger.rows.pairs import ToolRow
 from reasoning_store.ledger.rows.recomputation import Own
@@ -59,22 +60,6 @@ from reasoning_store.ledger.tables import sessions as sessions_table
 
 _m, _b, _t, _c, _o = messages.c, bodies.c, thinking_blocks.c, compactions.c, origins.c
 _s, _h = sessions_table.c, branches_table.c
-
-
-def _at(table: Any) -> tuple[Any, ...]:
-    return (
-        table.session_key == bindparam("key"),
-        table.branch == bindparam("of"),
-        table.position == bindparam("at"),
-    )
-
-
-def _range(table: Any) -> tuple[Any, ...]:
-    return (
-        table.session_key == bindparam("key"),
-        table.branch == bindparam("of"),
-        table.position.between(bindparam("first"), bindparam("last")),
-    )
 
 
 _LOCK = Statement(
@@ -104,41 +89,44 @@ _TOOL_BODIES = Statement(
     .join_from(
         bodies,
         messages,
-        and_(_m.session_key == _b.session_key, _m.branch == _b.branch, _m.position == _b.position),
+        and_(*of_same_message(_m, _b)),
     )
-    .where(_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
+    .where(*of_branch(_b))
     .where(or_(*(_b.data.like(f'%"type":"{kind}"%') for kind in _OF_PAIRS)))
     .order_by(_b.position)
 )
-_ROLE = Statement(select(_m.role).where(*_at(_m)))
+_ROLE = Statement(select(_m.role).where(*at_position(_m)))
 _CURRENT = Statement(
     select(_m.position, _m.digest, _m.status, _m.shape, _m.origin)
-    .where(*_range(_m))
+    .where(*in_range(_m))
     .order_by(_m.position)
 )
 _SET_COLUMNS = Statement(
     update(messages)
-    .where(*_at(_m))
+    .where(*at_position(_m))
     .values({name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")})
 )
-_EMPTY_COLUMNS = Statement(update(messages).where(*_at(_m)).values(clearable=0, annotations=null()))
-_EMPTY_BODY = Statement(update(bodies).where(*_at(_b)).values(text=None, data=None, sent=None))
-_SET_BODY = Statement(
-    update(bodies).where(*_at(_b)).values(text=bindparam("text"), data=bindparam("data"))
+_EMPTY_COLUMNS = Statement(
+    update(messages).where(*at_position(_m)).values(clearable=0, annotations=null())
 )
-_DELETE_THINKING = Statement(delete(thinking_blocks).where(*_at(_t)))
+_EMPTY_BODY = Statement(
+    update(bodies).where(*at_position(_b)).values(text=None, data=None, sent=None)
+)
+_SET_BODY = Statement(
+    update(bodies).where(*at_position(_b)).values(text=bindparam("text"), data=bindparam("data"))
+)
+_DELETE_THINKING = Statement(delete(thinking_blocks).where(*at_position(_t)))
 _SUMMARIES = Statement(
     select(_c.branch, _c.number, _c.first, _c.last).where(
         _c.session_key == bindparam("key"), _c.kind == literal_column("'summary'")
     )
 )
-_COMPACTIONS_OF_BRANCH = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _DELETE_SUMMARY = Statement(
-    delete(compactions).where(*_COMPACTIONS_OF_BRANCH, _c.number == bindparam("number"))
+    delete(compactions).where(*of_branch(_c), _c.number == bindparam("number"))
 )
 _RESTORE_SUPERSEDED = Statement(
     update(compactions)
-    .where(*_COMPACTIONS_OF_BRANCH, _c.superseded_by == bindparam("number"))
+    .where(*of_branch(_c), _c.superseded_by == bindparam("number"))
     .values(superseded_by=None)
 )
 _DELETE_UNUSED_ORIGIN = Statement(
@@ -149,7 +137,7 @@ _DELETE_UNUSED_ORIGIN = Statement(
     )
 )
 _COUNT_ERASED = Statement(
-    select(func.count()).select_from(messages).where(*_range(_m), _m.erased_at.is_not(None))
+    select(func.count()).select_from(messages).where(*in_range(_m), _m.erased_at.is_not(None))
 )
 _COUNT_MESSAGES = Statement(
     select(func.count())

@@ -14,6 +14,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import TOTALLED
 from reasoning_store.ledger.records import BranchRow, MessagePlace, RunningTotals
 from reasoning_store.ledger.rows import decode, encode, totals
+from reasoning_store.ledger.rows.conditions import at_position, in_range, of_branch
 from reasoning_store.ledger.tables import TOTALS, messages
 from reasoning_store.ledger.tables import branches as branches_table
 
@@ -26,21 +27,15 @@ _OWN = Statement(
         *(_m[name] for name in TOTALLED),
         *(_m[name] for name in TOTALS),
     )
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.position.between(bindparam("first"), bindparam("last")))
+    .where(*in_range(_m))
     .order_by(_m.position)
     .limit(_PAGE)
 )
 _SET_TOTALS = Statement(
-    update(messages)
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.position == bindparam("at"))
-    .values({name: bindparam(name) for name in TOTALS})
+    update(messages).where(*at_position(_m)).values({name: bindparam(name) for name in TOTALS})
 )
 _SET_HEAD = Statement(
-    update(branches_table)
-    .where(_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
-    .values({name: bindparam(name) for name in TOTALS})
+    update(branches_table).where(*of_branch(_h)).values({name: bindparam(name) for name in TOTALS})
 )
 
 

@@ -29,6 +29,7 @@ from reasoning_store.conversation.blocks import Message, TextBlock, ThinkingBloc
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.ledger.database.statement import Statement, by_dialect, driver
 from reasoning_store.ledger.records import Segment, StoredRow
+from reasoning_store.ledger.rows.conditions import at_position, in_range, of_same_message
 from reasoning_store.ledger.rows.owner_rows import OF_OWNER
 from reasoning_store.ledger.searching.search_lookup import (
     ANSWER,
@@ -114,33 +115,18 @@ _SERVER_ENTRY = Statement(
         }
     )
 )
-_ENTRIES = Statement(
-    select(_e.position, _e.kind, cast(_e.words, Text))
-    .where(_e.session_key == bindparam("key"), _e.branch == bindparam("of"))
-    .where(_e.position.between(bindparam("first"), bindparam("last")))
-)
+_ENTRIES = Statement(select(_e.position, _e.kind, cast(_e.words, Text)).where(*in_range(_e)))
 _OWNER = Statement(select(_s.owner_key).where(_s.session_key == bindparam("key")))
 _ASTRAY = Statement(
     select(_e.branch, _e.position)
     .where(_e.session_key == bindparam("key"), _e.kind != literal_column(str(TITLE)))
-    .where(
-        ~exists().where(
-            _m.session_key == _e.session_key,
-            _m.branch == _e.branch,
-            _m.position == _e.position,
-        )
-    )
+    .where(~exists().where(*of_same_message(_m, _e)))
     .limit(literal_column("100"))
 )
 _HIGHEST = Statement(
     select(func.max(_e.number)).where(_e.number.between(bindparam("first"), bindparam("last")))
 )
-_AT = (
-    _e.session_key == bindparam("key"),
-    _e.branch == bindparam("of"),
-    _e.position == bindparam("at"),
-)
-_FORGET = Statement(delete(search_entries).where(*_AT))
+_FORGET = Statement(delete(search_entries).where(*at_position(_e)))
 _FORGET_MESSAGES = (
     Statement(delete(search_entries).where(_e.session_key == bindparam("key"), _e.branch > 0)),
     Statement(
@@ -149,7 +135,9 @@ _FORGET_MESSAGES = (
         )
     ),
 )
-_FORGET_KIND = Statement(delete(search_entries).where(*_AT, _e.kind == bindparam("kind")))
+_FORGET_KIND = Statement(
+    delete(search_entries).where(*at_position(_e), _e.kind == bindparam("kind"))
+)
 
 
 @dataclass(frozen=True, slots=True)

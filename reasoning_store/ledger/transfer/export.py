@@ -13,6 +13,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.records import DraftRow, Segment
 from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
+from reasoning_store.ledger.rows.conditions import in_range, of_same_message
 from reasoning_store.ledger.tables import bodies, messages, settings_profiles
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.transfer import lines
@@ -22,9 +23,7 @@ from reasoning_store.ledger.view_records import CompactionRow
 _m, _b, _p, _h = messages.c, bodies.c, settings_profiles.c, branches_table.c
 _MORE = Statement(
     select(_m.position, _m.clearable, _b.sent, *(_m[name] for name in EXPORTED))
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.position.between(bindparam("first"), bindparam("last")))
-    .where(_b.session_key == _m.session_key, _b.branch == _m.branch, _b.position == _m.position)
+    .where(*in_range(_m), *of_same_message(_b, _m))
     .order_by(_m.position)
 )
 _NEXT_COMPACTIONS = Statement(

@@ -18,6 +18,7 @@ from reasoning_store.ledger import audit_session, branches, profiles, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, DraftRow
 from reasoning_store.ledger.rows import compaction_rows, draft_rows, erasure_rows, message_rows
+from reasoning_store.ledger.rows.conditions import in_range, of_branch
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
 from reasoning_store.ledger.tables import messages, settings_profiles
@@ -36,13 +37,9 @@ _AT_ONCE = 64
 """How many messages are appended at a time."""
 _s, _m, _h = sessions_table.c, messages.c, branches_table.c
 _p, _c = settings_profiles.c, compactions_table.c
-_BRANCH = (_h.session_key == bindparam("key"), _h.branch == bindparam("of"))
 _EXISTS = Statement(select(_s.encoding).where(_s.session_key == bindparam("key")))
 _STORED = Statement(
-    select(_m.position, _m.id, _m.digest, _m.erased_at)
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.position.between(bindparam("first"), bindparam("last")))
-    .order_by(_m.position)
+    select(_m.position, _m.id, _m.digest, _m.erased_at).where(*in_range(_m)).order_by(_m.position)
 )
 _SUMS = {"sum_reasoning": "reported", "sum_counted": "counted", "sum_unreported": "unreported"}
 """The columns of a session's reasoning budget, and the fields of its line."""
@@ -57,24 +54,20 @@ _FINISH = Statement(
         }
     )
 )
-_NEXT = update(branches_table).where(*_BRANCH).values(next_compaction=bindparam("number"))
+_NEXT = update(branches_table).where(*of_branch(_h)).values(next_compaction=bindparam("number"))
 _SET_NEXT_COMPACTION = Statement(_NEXT)
 _NEXT_COMPACTION = Statement(_NEXT.where(_h.next_compaction < bindparam("number")))
 """Raise the number of the next compaction to this one."""
-_HEAD = Statement(select(_h.next_position, _h.draft).where(*_BRANCH).with_for_update())
+_HEAD = Statement(select(_h.next_position, _h.draft).where(*of_branch(_h)).with_for_update())
 _OF_ID = Statement(
-    select(_m.position)
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("of"))
-    .where(_m.id == bindparam("this"))
-    .limit(1)
+    select(_m.position).where(*of_branch(_m)).where(_m.id == bindparam("this")).limit(1)
 )
 _PROFILE = Statement(
     select(_p.updated_at).where(_p.session_key == bindparam("key"), _p.name == bindparam("name"))
 )
-_COMPACTIONS = (_c.session_key == bindparam("key"), _c.branch == bindparam("of"))
 _CHANGE_COMPACTION = Statement(
     update(compactions_table)
-    .where(*_COMPACTIONS, _c.number == bindparam("this"))
+    .where(*of_branch(_c), _c.number == bindparam("this"))
     .values(superseded_by=bindparam("by"), undone_at=bindparam("undone"))
 )
 

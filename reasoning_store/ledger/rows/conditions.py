@@ -1,0 +1,31 @@
+"""The conditions that name rows by their key; a statement takes its values as parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, bindparam
+
+
+def of_branch(columns: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is of the branch ``of`` of the session ``key``."""
+    return columns.session_key == bindparam("key"), columns.branch == bindparam("of")
+
+
+def at_position(columns: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is the branch's own at the position ``at``."""
+    return *of_branch(columns), columns.position == bindparam("at")
+
+
+def in_range(columns: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is the branch's own from ``first`` to ``last``."""
+    return *of_branch(columns), columns.position.between(bindparam("first"), bindparam("last"))
+
+
+def of_same_message(columns: Any, others: Any) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that the rows of two tables are of one message."""
+    return (
+        columns.session_key == others.session_key,
+        columns.branch == others.branch,
+        columns.position == others.position,
+    )
