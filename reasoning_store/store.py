@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
-CONNECTIONS = 8
-"""How many connections a store keeps: readers of an SQLite file, all of them on a server."""
 Contracts: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 """A TOML file with contracts of an application's own, or a mapping of the same form."""
 
@@ -68,12 +66,13 @@ class Store(Owner):
         check_truth("read_only", read_only)
         check_intervals(draft_seconds=draft_seconds, followed_seconds=followed_seconds)
         where = opening.with_schema(url, schema)
-        ledger = Ledger.open(where, connections=CONNECTIONS, read_only=read_only)
+        ledger = Ledger.open(where, read_only=read_only)
         draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
         super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
         self._only = None
         self._place = opening.without_secrets(url)
-        self._writers = 1 if opening.parse_url(url).get_backend_name() == "sqlite" else CONNECTIONS
+        is_file = opening.parse_url(url).get_backend_name() == "sqlite"
+        self._writers = 1 if is_file else opening.CONNECTIONS
         """The number of writes that can run at once."""
 
     def __repr__(self) -> str:

@@ -149,7 +149,9 @@ class Ledger:
         return Audit(self.database)
 
     @classmethod
-    def open(cls, url: str | URL, *, connections: int = 8, read_only: bool = False) -> Self:
+    def open(
+        cls, url: str | URL, *, connections: int = opening.CONNECTIONS, read_only: bool = False
+    ) -> Self:
         """Open a database; an SQLite file is created and upgraded, a server is checked.
 
         ``connections`` is the size of the pool: of the readers on SQLite, of all on

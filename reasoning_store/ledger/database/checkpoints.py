@@ -7,8 +7,8 @@ first one holds the write lock, so that no connection can reset the WAL meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from typing import Any
 
 from sqlalchemy import Connection
@@ -26,6 +26,16 @@ def is_vulnerable(version: tuple[int, ...]) -> bool:
     if version[:2] == (3, 50):
         return version < (3, 50, 7)
     return (3, 7, 0) <= version < (3, 51, 3)
+
+
+@contextmanager
+def changed_timeout(raw: Any, milliseconds: int, *, usual: int) -> Generator[None]:
+    """Let a connection wait for other processes for another time than it usually does."""
+    raw.execute(f"PRAGMA busy_timeout={milliseconds}")
+    try:
+        yield
+    finally:
+        raw.execute(f"PRAGMA busy_timeout={usual}")
 
 
 class Checkpoints:
@@ -47,13 +57,11 @@ class Checkpoints:
     def copy_pages(self, connection: Connection) -> None:
         """Copy the WAL into the file under the write lock; an error where that is taken."""
         raw = driver(connection)
-        raw.execute("PRAGMA busy_timeout=0")  # it can be done another time: writers wait for it
-        try:
+        # It can be done another time: writers wait for it.
+        with changed_timeout(raw, 0, usual=self._busy_ms):
             raw.execute("BEGIN IMMEDIATE")
             try:
                 with closing(self._connect()) as second:
                     second.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
             finally:
                 raw.rollback()
-        finally:
-            raw.execute(f"PRAGMA busy_timeout={self._busy_ms}")

@@ -35,6 +35,8 @@ _SQLITE = ("sqlite", "sqlite+pysqlite")
 _HOSTS = re.compile(r"(postgres[a-z+]*://(?:[^/?]*@)?)([^/?@]*,[^/?@]*)(/[^?]*)?(?:\?(.*))?")
 BUSY_TIMEOUT = 30.0
 """How many seconds another writer is waited for."""
+CONNECTIONS = 8
+"""How many connections a store keeps: readers of an SQLite file, all of them on a server."""
 
 
 def without_secrets(url: str | URL) -> str:
@@ -102,7 +104,7 @@ def file_of(url: URL) -> Path | None:
 
 
 @driver_errors.Translated()
-def connect(url: str | URL, *, connections: int = 8) -> Database:
+def connect(url: str | URL, *, connections: int = CONNECTIONS) -> Database:
     """Open a database and make sure that its schema is this version's."""
     made = parse_url(url)
     if made.drivername == DRIVER:
@@ -111,7 +113,7 @@ def connect(url: str | URL, *, connections: int = 8) -> Database:
 
 
 @driver_errors.Translated()
-def connect_to_read(url: str | URL, *, connections: int = 8) -> Database:
+def connect_to_read(url: str | URL, *, connections: int = CONNECTIONS) -> Database:
     """Open a database that is there, of this version's schema, and write nothing."""
     made = parse_url(url)
     if made.drivername == DRIVER:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import ReasoningStoreError, SchemaError
 from reasoning_store.ledger.database import backup, open_files, scrubbing
-from reasoning_store.ledger.database.checkpoints import Checkpoints
+from reasoning_store.ledger.database.checkpoints import Checkpoints, changed_timeout
 from reasoning_store.ledger.database.driver_errors import Translated
 from reasoning_store.ledger.database.guard import Guard
 from reasoning_store.ledger.database.pool import Pool
@@ -138,16 +138,14 @@ class SqliteDatabase:
             if not scrubbing.is_needed(raw):
                 return ()
             patience = min(self._connections.busy_ms, _SCRUB_MS) if wait else 0
-            raw.execute(f"PRAGMA busy_timeout={patience}")
-            try:
-                is_rewritten = scrubbing.rewrite_file(raw)
-            except self._connections.module.OperationalError:
-                # No room, a disk that refuses, or another process that is writing.
-                is_rewritten = False
-                if raw.in_transaction:
-                    raw.rollback()
-            finally:
-                raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
+            with changed_timeout(raw, patience, usual=self._connections.busy_ms):
+                try:
+                    is_rewritten = scrubbing.rewrite_file(raw)
+                except self._connections.module.OperationalError:
+                    # No room, a disk that refuses, or another process that is writing.
+                    is_rewritten = False
+                    if raw.in_transaction:
+                        raw.rollback()
             return () if is_rewritten else scrubbing.files_of(path)
 
         with self._guard:
@@ -168,11 +166,8 @@ class SqliteDatabase:
                 if self._connections.guards_checkpoints:
                     self._checkpoints.copy_pages(connection)
                     return
-                raw.execute("PRAGMA busy_timeout=0")
-                try:
+                with changed_timeout(raw, 0, usual=self._connections.busy_ms):
                     scrubbing.empty_log(raw)
-                finally:
-                    raw.execute(f"PRAGMA busy_timeout={self._connections.busy_ms}")
 
         with self._guard:
             self._writer.run(emptied)
