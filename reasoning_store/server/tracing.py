@@ -28,17 +28,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 """The version of the conventions; those for generative AI are in development there."""
 
-OPERATION: Final = "gen_ai.operation.name"
-PROVIDER: Final = "gen_ai.provider.name"
-REQUEST_MODEL: Final = "gen_ai.request.model"
-RESPONSE_MODEL: Final = "gen_ai.response.model"
-RESPONSE_ID: Final = "gen_ai.response.id"
-CONVERSATION: Final = "gen_ai.conversation.id"
-FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
-ERROR: Final = "error.type"
-ADDRESS: Final = "server.address"
-USAGE: Final = {
+_USAGE: Final = {
     "input": "gen_ai.usage.input_tokens",
     "output": "gen_ai.usage.output_tokens",
     "reasoning": "gen_ai.usage.reasoning.output_tokens",
@@ -46,11 +37,6 @@ USAGE: Final = {
     "cache_write": "gen_ai.usage.cache_creation.input_tokens",
 }
 """The attribute of each field of ``Usage``."""
-MODE: Final = "reasoning_store.mode"
-RESTORED: Final = "reasoning_store.restored"
-MISSED: Final = "reasoning_store.missed"
-EFFECTIVE: Final = "reasoning_store.effective_tokens"
-STORE_ERROR: Final = "reasoning_store.store_error"
 
 _LONGEST_EXPORT: Final = 5000
 """Milliseconds."""
@@ -146,16 +132,16 @@ class Call:
             parent = propagate.extract(request.headers)
         operation = _first(_OPERATIONS, path)
         known = _provider(provider, base_url) or _first(_USUAL, path)
-        named = {REQUEST_MODEL: model} if isinstance(model, str) else {}
+        named = {"gen_ai.request.model": model} if isinstance(model, str) else {}
         self._begun = time.perf_counter()
         self._span = self._tracer.start_span(
             f"{operation} {model}" if named else operation,
             context=parent,
             kind=trace.SpanKind.CLIENT,
             attributes={
-                OPERATION: operation,
-                PROVIDER: known,
-                ADDRESS: urlsplit(base_url).hostname or "",
+                "gen_ai.operation.name": operation,
+                "gen_ai.provider.name": known,
+                "server.address": urlsplit(base_url).hostname or "",
                 **named,
             },
         )
@@ -169,11 +155,11 @@ class Call:
         if exchange is None or self._span is None or not self._span.is_recording():
             return
         self._exchange = exchange
-        self._facts[MODE] = mode or ""
+        self._facts["reasoning_store.mode"] = mode or ""
         if exchange.session is not None:
             with suppress(rs.ReasoningStoreError):
                 usage = await asyncio.to_thread(exchange.session.usage)
-                self._facts[EFFECTIVE] = usage.effective
+                self._facts["reasoning_store.effective_tokens"] = usage.effective
 
     def note_chunk(self) -> None:
         """Note that a piece of a stream has come."""
@@ -194,7 +180,7 @@ class Call:
         if span.is_recording():
             span.set_attributes({**self._facts, **dict(_exchange_facts(self._exchange))})
             if self._error is not None:
-                span.set_attribute(ERROR, self._error)
+                span.set_attribute("error.type", self._error)
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
 
@@ -202,12 +188,12 @@ class Call:
 def _exchange_facts(exchange: Exchange | None) -> Iterator[tuple[str, Any]]:
     if exchange is None:
         return
-    yield RESTORED, exchange.restored
-    yield MISSED, exchange.missed
+    yield "reasoning_store.restored", exchange.restored
+    yield "reasoning_store.missed", exchange.missed
     if exchange.session is not None:
-        yield CONVERSATION, exchange.session.id
+        yield "gen_ai.conversation.id", exchange.session.id
     if exchange.error is not None:
-        yield STORE_ERROR, exchange.error
+        yield "reasoning_store.store_error", exchange.error
     if (reply := exchange.reply) is not None:
         yield from _reply_facts(reply)
 
@@ -215,10 +201,10 @@ def _exchange_facts(exchange: Exchange | None) -> Iterator[tuple[str, Any]]:
 def _reply_facts(reply: rs.Message) -> Iterator[tuple[str, Any]]:
     origin, usage = reply.origin, reply.usage
     found: Mapping[str, Any] = {
-        RESPONSE_MODEL: origin and origin.model,
-        RESPONSE_ID: origin and origin.response_id,
-        FINISH_REASONS: reply.finish_reason and [reply.finish_reason],
-        **{name: usage and getattr(usage, key) for key, name in USAGE.items()},
+        "gen_ai.response.model": origin and origin.model,
+        "gen_ai.response.id": origin and origin.response_id,
+        "gen_ai.response.finish_reasons": reply.finish_reason and [reply.finish_reason],
+        **{name: usage and getattr(usage, key) for key, name in _USAGE.items()},
     }
     yield from ((name, value) for name, value in found.items() if value is not None)
 
