@@ -63,10 +63,7 @@ def compact() -> None:
 @click.option(
     "--clear/--no-clear", default=True, help="Whether old tool results may be cleared (default)."
 )
-@click.option(
-    "--plan", "plan_only", is_flag=True, help="Print the plan and change nothing (default)."
-)
-@click.option("--apply", "apply_it", is_flag=True, help="Carry the plan out.")
+@click.option("--apply", is_flag=True, help="Carry the plan out.")
 @click.option(
     "--summary-file",
     type=click.File("rb"),
@@ -88,8 +85,7 @@ def run(
     reserve: int,
     threshold: float,
     clear: bool,
-    plan_only: bool,
-    apply_it: bool,
+    apply: bool,
     summary_file: IO[bytes] | None,
     covered: str | None,
     asked: dict[str, Any],
@@ -99,9 +95,7 @@ def run(
     If the plan asks for a summary, write one and pass it with --summary-file and --range. The
     plan is computed again, and a range that has changed is refused.
     """
-    applies = apply_it or summary_file is not None
-    if applies and plan_only:
-        raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
+    applies = apply or summary_file is not None
     summary = None if summary_file is None else _read_summary(summary_file)
     with where.open(call, writes=applies) as session:
         plan = session.compression(
