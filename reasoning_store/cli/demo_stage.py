@@ -20,19 +20,15 @@ _ARRIVING = "yellow"
 class Stage:
     """The lines of the demo on a page, with a pause after each while it plays.
 
-    Without a page nothing is written. Enter ends the pauses of the scene.
+    Enter ends the pauses of the scene.
     """
 
-    def __init__(self, page: Page | None, speed: float) -> None:
-        self._page = page
+    def __init__(self, speed: float) -> None:
+        self.page = Page()
         self._speed = speed
         self._skips = False
-        self.plays = (
-            page is not None
-            and sys.stdin.isatty()
-            and sys.stdout.isatty()
-            and os.environ.get("TERM") != "dumb"
-        )
+        at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        self.plays = at_terminal and os.environ.get("TERM") != "dumb"
 
     @contextmanager
     def keys(self) -> Iterator[None]:
@@ -72,8 +68,7 @@ class Stage:
         self.pause(0.5)
 
     def line(self, text: str = "", style: str = "") -> None:
-        if self._page is not None:
-            self._page.line(text, style)
+        self.page.line(text, style)
 
     def paragraph(self, text: str) -> None:
         """Write a text in lines of the page's width."""
@@ -92,17 +87,8 @@ class Stage:
         self, columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()
     ) -> None:
         """Write rows under their names; the row with a star is marked."""
-        if self._page is not None:
-            self._page.table(columns, rows, right=right, styles=_row_style)
+        self.page.table(columns, rows, right=right, styles=_row_style)
         self.pause(0.3 * len(rows))
-
-    def bar(self, share: float, style: str) -> None:
-        if self._page is not None:
-            self._page.bar(share, style)
-
-    def rewrite_line(self, pieces: Sequence[tuple[str, str]]) -> None:
-        if self._page is not None:
-            self._page.rewrite_line(pieces)
 
 
 class TypedReply:
@@ -163,7 +149,7 @@ class TypedReply:
     def _draw(self, text: str | None = None) -> None:
         room = WIDTH - _LABEL - len(self._text)
         style = _STYLES.get(self._kind, "")
-        self._stage.rewrite_line(
+        self._stage.page.rewrite_line(
             [
                 (f"{self._label:<{_LABEL}}", style),
                 (self._text if text is None else text, style),

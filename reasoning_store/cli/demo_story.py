@@ -7,13 +7,14 @@ read back from the store, but for the pieces of the streams.
 from __future__ import annotations
 
 import copy
+import io
 import json
 import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import groupby
@@ -24,7 +25,7 @@ from typing import Any
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.demo_stage import Stage, TypedReply
-from reasoning_store.cli.output import Page, plural, print_answer
+from reasoning_store.cli.output import plural, print_answer
 from reasoning_store.cli.program import PROGRAM
 from reasoning_store.conversation.blocks import (
     Message,
@@ -116,8 +117,12 @@ def read_capture(name: str) -> list[dict[str, Any]]:
 
 def run_demo(call: Call, folder: str | None, speed: float) -> None:
     """Play the demo, and leave its database and its page in a folder."""
-    stage = Stage(None if call.json else Page(), speed)
-    with _demo_folder(folder) as place, _open_database(call, place / "demo.db") as store:
+    with (
+        _demo_folder(folder) as place,
+        _open_database(call, place / "demo.db") as store,
+        redirect_stdout(io.StringIO()) if call.json else nullcontext(),
+    ):
+        stage = Stage(speed)
         session = store.session(_NAME, create=True, title="The demo")
         page = place / "demo.html"
         database = call.db if call.db_was_named and call.db else str(place / "demo.db")
@@ -287,7 +292,7 @@ def _look_at_request(stage: Stage, session: Session) -> None:
 def _show_usage(stage: Stage, session: Session) -> None:
     usage = session.usage(limit=LIMIT)
     stage.labelled("usage", f"{usage} tokens of the model's context window")
-    stage.bar(usage.effective / LIMIT, "green")
+    stage.page.bar(usage.effective / LIMIT, "green")
     stage.line()
 
 
