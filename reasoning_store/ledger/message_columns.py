@@ -30,13 +30,13 @@ class MessageParts(NamedTuple):
         return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
 
-Fact: TypeAlias = Literal["read", "totalled", "unchecked", "kept", "optional"]
+Fact: TypeAlias = Literal["read", "totalled", "unchecked", "survives", "optional"]
 """About a column:
 
 - read: a history reads it; ``decode`` takes these in their order.
 - totalled: the message's own totals are made of it.
 - unchecked: no audit compares it with what would be written now.
-- kept: a message whose reasoning is erased has it as before.
+- survives: a message whose reasoning is erased has it as before.
 - optional: it may be NULL.
 """
 
@@ -61,17 +61,17 @@ def _nothing(_: MessageParts) -> None:
     """Return what a column holds that is set after a message was encoded."""
 
 
-_LATER: Set[Fact] = {"unchecked", "kept", "optional"}
+_LATER: Set[Fact] = {"unchecked", "survives", "optional"}
 _DESCRIBED = (
-    MessageColumn("id", "text", lambda of: of.id, {"read", "kept"}),
-    MessageColumn("role", "text", lambda of: of.message.role, {"read", "kept"}),
+    MessageColumn("id", "text", lambda of: of.id, {"read", "survives"}),
+    MessageColumn("role", "text", lambda of: of.message.role, {"read", "survives"}),
     MessageColumn("status", "text", lambda of: of.message.status, {"read"}),
-    MessageColumn("created_at", "number", lambda of: of.created_at, {"read", "kept"}),
+    MessageColumn("created_at", "number", lambda of: of.created_at, {"read", "survives"}),
     MessageColumn("origin", "number", lambda of: of.origin, {"read", "totalled", "optional"}),
     MessageColumn("visible", "number", lambda of: of.counts.visible, {"read", "totalled"}),
     MessageColumn("thinking", "number", lambda of: sum(of.counts.thinking)),
     # How much of "visible" goes where its tool results are cleared; an erasure sets it to 0.
-    MessageColumn("clearable", "number", lambda of: of.counts.clearable, {"totalled", "kept"}),
+    MessageColumn("clearable", "number", lambda of: of.counts.clearable, {"totalled", "survives"}),
     MessageColumn(
         "exactness",
         "small",
@@ -110,7 +110,7 @@ NAMES = tuple(COLUMNS)
 READ = _names(having="read")
 TOTALLED = _names(having="totalled")
 CHECKED = tuple(name for name in NAMES if "unchecked" not in COLUMNS[name].facts)
-CHANGED_BY_ERASURE = tuple(name for name in NAMES if "kept" not in COLUMNS[name].facts)
+CHANGED_BY_ERASURE = tuple(name for name in NAMES if "survives" not in COLUMNS[name].facts)
 EXPORTED = {column.name: column.exported_as for column in _DESCRIBED if column.exported_as}
 """Of each column that is exported by itself: the field of the line."""
 

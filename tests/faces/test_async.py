@@ -190,7 +190,7 @@ def test_a_reply_that_is_left_bare_is_stored_before_the_store_is_closed(url: str
     wrong: list[Any] = []
 
     async def main() -> rs.AsyncRecording:
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: wrong.append(told))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
         async with rs.AsyncStore(url) as opened:
             chat = await opened.session("chat", create=True)
             reply = chat.record(events("one ", "two ", "three"), model="m")

@@ -72,9 +72,11 @@ def test_an_edit_keeps_the_role_of_the_message(session: Any, position: int) -> N
     """A question takes the place of a question, a reply that of a reply."""
     right, wrong = (rs.user("x"), rs.assistant("x"))[:: 1 if position == 3 else -1]
 
-    with pytest.raises(rs.InvalidCall, match=f"at {position} is of the role {right.role}") as told:
+    with pytest.raises(
+        rs.InvalidCall, match=f"at {position} is of the role {right.role}"
+    ) as caught:
         session.edit(position, wrong)
-    assert ("regenerate(4)" in str(told.value.hint)) == (position == 4)
+    assert ("regenerate(4)" in str(caught.value.hint)) == (position == 4)
     assert len(session.branches()) == 1
 
     assert session.edit(position, right).position == position

@@ -272,7 +272,7 @@ def test_a_plan_is_of_one_moment_and_refused_once_turns_begin_elsewhere(
 def test_the_cached_prefix_does_not_depend_on_the_clock(
     session: rs.Session, url: str, what: str
 ) -> None:
-    """It goes back before a reply and while that arrives; another handle tells what is the same."""
+    """It goes back before a reply and while that arrives; another handle gives the same."""
     clock = Clock()
     clock.pass_(10**9)  # the session was made now
     session._state.ledger.clock.now = clock
@@ -374,13 +374,13 @@ def test_a_plan_is_applied_whole_or_not_at_all(session: rs.Session, case: str) -
 
 
 def test_each_mark_of_a_budget_is_reported_once(store: rs.Store, session: rs.Session) -> None:
-    """A warning at a share, and at exceeding; the one who asks second is not told."""
+    """A warning at a share, and at exceeding; each mark is reported to one who asks."""
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
-    told = [session.budget(limit=100), store.session("chat").budget(limit=100)]
+    budgets = [session.budget(limit=100), store.session("chat").budget(limit=100)]
     session.append(rs.assistant(thinking("a"), usage=rs.Usage(output=90, reasoning=85)))
-    told += [session.budget(limit=100), session.budget(limit=100)]
+    budgets += [session.budget(limit=100), session.budget(limit=100)]
 
-    assert [(one.state, one.crossed) for one in told] == [
+    assert [(one.state, one.crossed) for one in budgets] == [
         ("warning", ("warning",)),
         ("warning", ()),
         ("exceeded", ("exceeded",)),

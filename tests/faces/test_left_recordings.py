@@ -64,11 +64,11 @@ def test_a_stream_that_cannot_be_closed_hides_no_refusal(url: str) -> None:
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         list(session.record([event("one ")], model="m", idempotency_key="k"))
-        with pytest.raises(rs.Conflict) as told:
+        with pytest.raises(rs.Conflict) as caught:
             list(session.record(Unclosable(), model="m", idempotency_key="k"))
 
-    assert told.value.stored.message.text == "one "
-    assert told.value.__notes__[1:] == _NOTES
+    assert caught.value.stored.message.text == "one "
+    assert caught.value.__notes__[1:] == _NOTES
 
 
 def test_a_stream_that_cannot_be_closed_is_reported_if_there_is_no_other_error(url: str) -> None:
@@ -261,7 +261,7 @@ def test_a_reply_is_kept_that_is_left_while_its_next_chunk_is_waited_for(
 def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) -> None:
     """What goes on is what was under way; who reads on learns that it is over."""
     asked, left = threading.Event(), threading.Event()
-    told: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("one ")
@@ -273,7 +273,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
         try:
             list(reply)
         except rs.InvalidCall as error:
-            told.append(error)
+            errors.append(error)
 
     def leave(reply: rs.Recording, reading: threading.Thread) -> None:
         with reply:
@@ -291,7 +291,7 @@ def test_a_reply_is_kept_that_is_left_while_another_thread_reads_it(url: str) ->
         left.set()
         reading.join(120)
 
-        assert [str(error) for error in told] == [
+        assert [str(error) for error in errors] == [
             "this recording is over: it was left while its stream was read"
         ]
         assert kept(session.history()) == [("interrupted", "one ")]

@@ -119,10 +119,10 @@ def test_an_unknown_id_is_not_found_by_its_name(session: rs.Session, verb: str, 
     """Nothing is changed."""
     before = session.history()
 
-    with pytest.raises(rs.NotFound, match="there is no message '") as told:
+    with pytest.raises(rs.NotFound, match="there is no message '") as caught:
         VERBS[verb](session, id)
 
-    assert repr(id) in str(told.value)
+    assert repr(id) in str(caught.value)
     assert session.history() == before
     assert len(session.branches()) == 1
 

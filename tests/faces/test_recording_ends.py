@@ -1,4 +1,4 @@
-"""The end of a recording: interrupted, overtaken, refused. What was shown is kept, or told."""
+"""The end of a recording: interrupted, overtaken, refused. What was shown is stored or reported."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_reply_is_kept_where_leaving_it_is_interrupted(room: ModuleType) -> No
 
 
 def test_a_store_that_is_closed_waits_for_a_reply_that_is_ending(url: str) -> None:
-    """It is stored before the store is closed, and not told that it was."""
+    """It is stored before the store is closed."""
     masker, ending, goes_on = Held(), threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -247,9 +247,9 @@ def test_a_reply_whose_store_is_closed_is_interrupted_at_once(url: str) -> None:
         assert [(one.message.status, one.message.text) for one in session.history()] == [
             ("interrupted", "one ")
         ]
-        with pytest.raises(rs.Conflict) as told:
+        with pytest.raises(rs.Conflict) as caught:
             list(session.record(map(event, PIECES), model="m", idempotency_key="k"))
-        assert told.value.stored.message.text == "one "
+        assert caught.value.stored.message.text == "one "
         silent_again = again.session("silent").record(
             map(event, PIECES), model="m", idempotency_key="k"
         )

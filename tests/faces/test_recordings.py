@@ -143,11 +143,11 @@ def test_a_second_writer_ends_the_draft_and_the_recorder_learns_it_at_its_end(
     def read(reply: rs.Recording) -> None:
         shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
 
-    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+    with pytest.raises(rs.Conflict) as caught, session.record(stream(), model="m") as reply:
         read(reply)
 
     assert shown == ["Hel", "lo"]
-    assert told.value.stored.message.text == "Hel"
+    assert caught.value.stored.message.text == "Hel"
     assert [(s.message.text, s.message.status) for s in session.history()] == [
         ("Hel", "interrupted"),
         ("Never mind.", "complete"),
@@ -273,11 +273,11 @@ def test_a_reply_that_is_being_recorded_ends_where_it_is_erased(store: rs.Store)
     def read(reply: rs.Recording) -> None:
         shown.extend(chunk.text for chunk in reply if isinstance(chunk, rs.TextChunk))
 
-    with pytest.raises(rs.Conflict) as told, session.record(stream(), model="m") as reply:
+    with pytest.raises(rs.Conflict) as caught, session.record(stream(), model="m") as reply:
         read(reply)
 
     assert shown == ["Hel", "lo"]
-    assert told.value.stored.message.status == "erased"
+    assert caught.value.stored.message.status == "erased"
     assert states(session) == [("", "erased")]
 
 
@@ -288,9 +288,9 @@ def test_a_fork_does_not_end_a_reply_that_is_being_recorded(store: rs.Store) -> 
     def stream() -> Iterator[dict[str, Any]]:
         yield event("Hel")
         until(lambda: session.history())
-        with pytest.raises(rs.Conflict, match="at position 1 is still being recorded") as told:
+        with pytest.raises(rs.Conflict, match="at position 1 is still being recorded") as caught:
             session.fork(at=2)
-        assert "fork(at=1)" in str(told.value.hint)
+        assert "fork(at=1)" in str(caught.value.hint)
         yield event("lo")
 
     list(session.record(stream(), model="m"))

@@ -124,8 +124,8 @@ def test_what_leaves_has_types() -> None:
 
     assert_type(rs.visible_parts(REPLY, settings), tuple[rs.Block, ...])
     assert "".join(map(shown, rs.visible_parts(REPLY, settings))) == "7 * 13.No.tool_call"
-    told = rs.explain_refusal("moonshot", "reasoning_content is missing in assistant")
-    assert_type(told, rs.results.Explanation | None)
+    explained = rs.explain_refusal("moonshot", "reasoning_content is missing in assistant")
+    assert_type(explained, rs.results.Explanation | None)
     renderer = rs.ReasoningRenderer()
     text = renderer.thinking("Hm.") + renderer.progress("1 of 2") + renderer.answer("No.")
     assert_type(text + renderer.close(), str)

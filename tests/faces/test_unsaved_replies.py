@@ -135,7 +135,7 @@ def test_an_error_of_the_stream_is_noted_once(url: str) -> None:
 
 
 def test_a_conflict_that_was_caught_is_not_raised_again(url: str) -> None:
-    """The loop has told of it; the block around it does not tell it twice."""
+    """The loop has raised it; the block around it does not raise it again."""
     with rs.Store(url) as store:
         session = store.session("chat", create=True)
         with recorded(session) as reply:

@@ -1,4 +1,4 @@
-"""The reasoning budget's memory: what a session thought, and which marks were told."""
+"""The reasoning budget's memory: what a session thought, and which marks were reported."""
 
 from __future__ import annotations
 
@@ -108,21 +108,21 @@ def test_a_mark_is_reported_once(url: str) -> None:
     with Ledger.open(url) as one, Ledger.open(url) as other:
         session = new_session(one)
 
-        def tell(n: int) -> list[bool]:
+        def report(n: int) -> list[bool]:
             ledger = (one, other)[n % 2]
             return [ledger.budgets.remember(session.key, f"mark {m}") for m in range(5)]
 
         with ThreadPoolExecutor(8) as pool:
-            told = list(pool.map(tell, range(8)))
+            reported = list(pool.map(report, range(8)))
 
-        assert [sum(answers) for answers in zip(*told, strict=True)] == [1] * 5
+        assert [sum(answers) for answers in zip(*reported, strict=True)] == [1] * 5
         assert sorted(other.budgets.get(session.key).crossed) == [f"mark {m}" for m in range(5)]
 
 
 @examples(20)
 @given(names=st.lists(any_text, unique=True, max_size=4))
 def test_marks_may_have_any_name(ledger: Ledger, names: list[str]) -> None:
-    """They come back in the order in which they were told."""
+    """They come back in the order in which they were reported."""
     session = new_session(ledger)
 
     assert all(ledger.budgets.remember(session.key, name) for name in names)

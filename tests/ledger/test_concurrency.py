@@ -153,10 +153,10 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
             assert anywhere.views.view_totals(one.key, 1).head.position >= positions[-1]
         return positions
 
-    told = in_threads(write)
+    written = in_threads(write)
 
-    assert list(range(1, 401)) == sorted(n for positions in told for n in positions)
-    assert all(positions == sorted(positions) for positions in told)
+    assert list(range(1, 401)) == sorted(n for positions in written for n in positions)
+    assert all(positions == sorted(positions) for positions in written)
     assert all(row.stored == row.actual for row in recount(anywhere, one.key, 1))
     assert {50} == {anywhere.branches.head(session.key, 1).position for session in own}
 

@@ -161,7 +161,7 @@ def test_a_hint_asks_for_nothing_that_a_verb_does_not_take(kind: type[Any]) -> N
 
 
 def test_bytes_that_a_driver_cannot_read_are_a_damaged_row() -> None:
-    """Whether they stand in a row or in what the library says of them; they are not told."""
+    """Whether they are in a row or in the library's own words; no error holds them."""
     unnamed = DatabaseError()
     unnamed.args = ("Could not decode to UTF-8 column 'data' with text 'my secret'",)
     for error in (unnamed, UnicodeDecodeError("utf-8", b"my secret\xff", 9, 10, "invalid")):

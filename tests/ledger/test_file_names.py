@@ -26,13 +26,13 @@ def links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 def test_a_new_file_gets_its_name_unless_another_has_it(tmp_path: Path) -> None:
     """What stands there stays."""
     target = tmp_path / "chat.db"
-    told = []
+    named = []
     for text in ("first", "second"):
         with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text(text)
-            told.append(atomic_file.give_name(fresh, target))
+            named.append(atomic_file.give_name(fresh, target))
 
-    assert told == [True, False]
+    assert named == [True, False]
     assert target.read_text() == "first"
 
 
@@ -41,13 +41,13 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
     """Also where it takes two steps."""
     target = tmp_path / "chat.db"
     ready = threading.Barrier(4)
-    told: list[bool] = []
+    named: list[bool] = []
 
     def make() -> None:
         with atomic_file.unfinished_file(target) as fresh:
             fresh.write_text("whole")
             ready.wait(120)
-            told.append(atomic_file.give_name(fresh, target))
+            named.append(atomic_file.give_name(fresh, target))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:
@@ -55,6 +55,6 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
     for thread in threads:
         thread.join(120)
 
-    assert sorted(told) == [False, False, False, True]
+    assert sorted(named) == [False, False, False, True]
     assert target.read_text() == "whole"
     assert [*tmp_path.iterdir()] == [target]

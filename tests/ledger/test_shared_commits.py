@@ -49,7 +49,7 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
 
 
 def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
-    """Each learns what it would have been told alone, and the others are stored."""
+    """Each gets the error that it would get alone, and the others are stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
         ledger.messages.append(key, 1, [said("taken")], idempotency_key="k")
@@ -61,9 +61,9 @@ def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
             lambda: ledger.messages.append(key, 1, [said("late")], after=0),
             lambda: ledger.messages.append(key, 1, [said("two")]),
         ]
-        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
+        errors = [each.exception(120) for each in at_once(writer_of(ledger), works)]
 
-        assert [type(error) for error in told] == [
+        assert [type(error) for error in errors] == [
             type(None),
             Conflict,
             type(None),
@@ -104,13 +104,13 @@ def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
         key = new_session(ledger).key
         works = [partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)]
         failing.fails_at, failing.way = at, way
-        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
+        errors = [each.exception(120) for each in at_once(writer_of(ledger), works)]
         failing.fails_at, failing.fails_to_take_back = None, False
         ledger.messages.append(key, 1, [said("after")])
 
         texts = [row.message.text for row in ledger.history.read(key, 1)]
         assert sorted(texts) == sorted(
-            ["after", *(f"{n}" for n, error in enumerate(told) if error is None)]
+            ["after", *(f"{n}" for n, error in enumerate(errors) if error is None)]
         )
         assert ledger.audit.verify().ok
 
@@ -172,7 +172,7 @@ def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
 
 
 def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) -> None:
-    """Who is not told of it is stored."""
+    """A write without an error is stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
         ledger.database.write(
@@ -185,11 +185,11 @@ def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) 
         works = [
             lambda n=n: ledger.messages.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)
         ]
-        told = [each.exception(120) for each in at_once(writer_of(ledger), works)]
+        errors = [each.exception(120) for each in at_once(writer_of(ledger), works)]
 
-        assert {type(error) for error in told} == {type(None), StoreFull}
+        assert {type(error) for error in errors} == {type(None), StoreFull}
         stored = {row.message.text[0] for row in ledger.history.read(key, 1)}
-        assert stored == {f"{n}" for n, error in enumerate(told) if error is None}
+        assert stored == {f"{n}" for n, error in enumerate(errors) if error is None}
         assert ledger.audit.verify().ok
 
 
@@ -280,11 +280,11 @@ def test_a_store_that_is_closed_while_writers_wait_does_their_work_first(
     works: list[Callable[[], object]] = [
         partial(ledger.messages.append, key, 1, [said(f"{n}")]) for n in range(5)
     ]
-    told = [each.exception(120) for each in at_once(writer, [*works, ledger.close])]
+    errors = [each.exception(120) for each in at_once(writer, [*works, ledger.close])]
     with pytest.raises(InvalidCall, match="closed"):
         writer.run(lambda _: None)
 
-    assert told == [None] * 6
+    assert errors == [None] * 6
     with Ledger.open(f"sqlite:///{sqlite_path}") as again:
         assert len(again.history.read(key, 1)) == 5
 
