@@ -32,18 +32,12 @@ TEXTS: Final = ("text", "input_text", "output_text")
 """The types of parts that are text."""
 
 
-class Unreadable(Exception):
-    """A content that is neither text nor a list of parts."""
-
-
 def read_blocks(content: Any) -> list[Block]:
     """Return the blocks of a content: none for nothing, one for a text, one for each part."""
     if content is None or content == "":
         return []
     if isinstance(content, str):
         return [TextBlock(text=content)]
-    if not isinstance(content, list):
-        raise Unreadable
     return [made for item in content if (made := read_block(item)) is not None]
 
 

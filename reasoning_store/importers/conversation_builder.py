@@ -232,10 +232,9 @@ class ConversationBuilder:
 
     def read_parts(self, content: Any, placed: SourceMessage) -> list[Any]:
         """Return the blocks of a content, or refuse another value."""
-        try:
-            return content_parts.read_blocks(content)
-        except content_parts.Unreadable:
+        if not isinstance(content, str | list | None):
             refuse_content(placed)
+        return content_parts.read_blocks(content)
 
     def tool_response(
         self,
@@ -281,11 +280,8 @@ class ConversationBuilder:
 
         ``body`` has the form of the protocol; its values may be anything.
         """
-        return normalize_response(body, api=api, **self.ingress_options(about))
-
-    def ingress_options(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the keywords with which ingress reads a reply that ``about`` describes."""
-        return self.who.ingress_options(provider=self.provider, model=self._model_of(about))
+        named = self.who.ingress_options(provider=self.provider, model=self._model_of(about))
+        return normalize_response(body, api=api, **named)
 
     def _model_of(self, about: Mapping[str, Any]) -> str | None:
         return text_field(about, "model") or self.model

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
@@ -82,42 +81,6 @@ def read_conversations(
         yield into.conversation()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeLine:
-    """Nodes that follow each other, and the node that they follow, if there is one."""
-
-    after: str | None
-    nodes: list[str]
-
-
-def tree_lines(parents: Mapping[str, str | None]) -> Iterator[TreeLine]:
-    """Yield the lines of a tree, each after the line that it starts from.
-
-    ``parents`` is in the order in which the nodes were written. A node whose parent is missing
-    begins a line; a circle of nodes is cut.
-    """
-    children: dict[str | None, list[str]] = defaultdict(list)
-    for node, parent in parents.items():
-        children[parent if parent in parents else None].append(node)
-    seen: set[str] = set()
-    waiting: deque[tuple[str | None, str]] = deque((None, node) for node in children[None])
-    for start in (*([None] if waiting else []), *parents):
-        if start is not None and start not in seen:
-            waiting.append((None, start))
-        while waiting:
-            after, node = waiting.popleft()
-            line = TreeLine(after, [])
-            following: str | None = node
-            while following is not None and following not in seen:
-                seen.add(following)
-                line.nodes.append(following)
-                found = children[following]
-                waiting.extend((following, other) for other in found[1:])
-                following = found[0] if found else None
-            if line.nodes:
-                yield line
-
-
 def in_order(
     parents: Mapping[str, str | None], children: Mapping[str, Sequence[Any]]
 ) -> dict[str, str | None]:
@@ -144,18 +107,30 @@ def add_tree(
     into: ConversationBuilder,
     add: Callable[[T, ConversationBuilder], None],
 ) -> dict[str, str]:
-    """Add the message of each node, branch by branch; return the key after each node."""
-    start = into.fork_point
-    lines = list(tree_lines(parents))
-    forked = {line.after for line in lines}
-    points: dict[str, ForkPoint] = {}
+    """Add the message of each node, branch by branch; return the key after each node.
+
+    ``parents`` is in the order in which the nodes were written. A node whose parent is missing
+    begins a branch; a circle of nodes is cut.
+    """
+    children: dict[str | None, list[str]] = defaultdict(list)
+    for node, parent in parents.items():
+        children[parent if parent in parents else None].append(node)
+    points: dict[str | None, ForkPoint] = {None: into.fork_point}
     keys: dict[str, str] = {}
-    for number, line in enumerate(lines):
-        if number:
-            into.start_branch(start if line.after is None else points[line.after])
-        for node in line.nodes:
-            add(messages[node], into)
-            keys[node] = into.key
-            if node in forked:
-                points[node] = into.fork_point
+    waiting: deque[tuple[str | None, str]] = deque((None, node) for node in children[None])
+    while len(keys) < len(parents):
+        if not waiting:
+            waiting.append((None, next(node for node in parents if node not in keys)))
+        after, begun = waiting.popleft()
+        if keys:
+            into.start_branch(points[after])
+        following: str | None = begun
+        while following is not None and following not in keys:
+            add(messages[following], into)
+            keys[following] = into.key
+            answers = children[following]
+            if len(answers) > 1:
+                points[following] = into.fork_point
+                waiting.extend((following, other) for other in answers[1:])
+            following = answers[0] if answers else None
     return keys
