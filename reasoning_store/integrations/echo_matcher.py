@@ -27,6 +27,7 @@ from reasoning_store.integrations.store_access import (
     find_conversation,
     read_settings,
     resolve_settings,
+    stored_messages,
 )
 from reasoning_store.results import FoundConversation, Owner
 
@@ -231,12 +232,7 @@ class EchoMatcher:
         names: Mapping[str, Any],
     ) -> list[_OutgoingMessage | None]:
         """Return the stored message of each of the client's, with the thinking that is sent."""
-        known = {position for position in positions if position is not None}
-        stored = {one.position: one.message for one in session.history() if one.position in known}
-        whole = [
-            one.message if position is None else stored.get(position, one.message)
-            for one, position in zip(client, positions, strict=True)
-        ]
+        whole = stored_messages(session, [one.message for one in client], positions)
         settings = resolve_settings(session, self._settings)
         selection = rs.select(whole, settings=settings, **names)
         withheld = {(one.message, one.block) for one in selection.verdicts if not one.kept}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,25 +86,21 @@ class Exchange:
         if not isinstance(response, dict):
             return
         self._note_id(response)
-        try:
+        with self._reporting():
             recording = self._recorded = self._enter_recording(self.session, response)
             for _ in recording:
                 pass
             recording.__exit__(None, None, None)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
 
     def begin_stream(self) -> None:
         """Begin to record a stream; one that is stored under its id begins with its id."""
         if self.session is None or self._recording is not None or self._needs_id:
             return
-        try:
+        with self._reporting():
             self._recording = self._recorded = self._enter_recording(self.session)
             waiting, self._waiting = self._waiting, []
             for event in waiting:
                 self._recording.feed(event)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
 
     def _enter_recording(self, session: rs.Session, *whole: Any) -> rs.Recording:
         if self._takes_reply_id and self.reply_id is not None:
@@ -164,26 +160,21 @@ class Exchange:
         events, self._events = self._events, None
         if events is not None:
             self._feed_events(events.finish())
-        self._begin_waiting()
-        recording, self._recording = self._recording, None
-        if recording is None:
-            return
-        try:
-            recording.finish()
-            recording.__exit__(None, None, None)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
+        self._end(is_whole=True)
 
     def leave(self) -> None:
-        """Store what arrived of a reply whose stream broke off, as interrupted."""
+        """Store the part that arrived of a reply whose stream broke off, as interrupted."""
+        self._end(is_whole=False)
+
+    def _end(self, *, is_whole: bool) -> None:
         self._begin_waiting()
         recording, self._recording = self._recording, None
         if recording is None:
             return
-        try:
+        with self._reporting():
+            if is_whole:
+                recording.finish()
             recording.__exit__(None, None, None)
-        except rs.ReasoningStoreError as error:
-            self._fail(error)
 
     def save(self) -> bool:
         """Store a reply whose end the store refused; return whether it need not be tried again."""
@@ -195,6 +186,14 @@ class Exchange:
                     return False
         self.is_unsaved = False
         return True
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """Note an error of the store, and let the chat go on if that is asked for."""
+        try:
+            yield
+        except rs.ReasoningStoreError as error:
+            self._fail(error)
 
     def _fail(self, error: rs.ReasoningStoreError) -> None:
         refused = isinstance(error, rs.StoreBusy | rs.StoreFull)

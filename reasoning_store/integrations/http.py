@@ -16,7 +16,6 @@ Works with httpx2 and with httpx, synchronous and asynchronous.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib import import_module
@@ -26,7 +25,7 @@ from typing import Any, Final
 import reasoning_store as rs
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
-from reasoning_store.integrations.store_access import Settings
+from reasoning_store.integrations.store_access import Settings, run_in_thread
 from reasoning_store.results import Owner
 
 _MODULES: Final = ("httpx2", "httpx")
@@ -244,17 +243,17 @@ def _async_class(module: ModuleType) -> Any:
             exchange = self._exchange
             async for piece in self._inner:
                 if exchange.feed(piece):
-                    await _to_thread(exchange.finish)
+                    await run_in_thread(exchange.finish)
                 yield piece
                 if exchange.is_stopped:
                     break
-            await _to_thread(exchange.finish)
+            await run_in_thread(exchange.finish)
 
         async def aclose(self) -> None:
             try:
                 await self._inner.aclose()
             finally:
-                await _to_thread(self._exchange.leave)
+                await run_in_thread(self._exchange.leave)
 
     class AsyncTransport(module.AsyncBaseTransport):  # type: ignore[name-defined, misc]
         """Keeps the thinking of the conversations that pass through it."""
@@ -266,16 +265,16 @@ def _async_class(module: ModuleType) -> Any:
         async def handle_async_request(self, request: Any) -> Any:
             if request.method == "POST":
                 await request.aread()
-            request, exchange = await asyncio.to_thread(self._keeper.begin, request)
+            request, exchange = await run_in_thread(self._keeper.begin, request)
             response = await self._inner.handle_async_request(request)
             if exchange is None:
                 return response
             if _is_recorded(response):
                 if _is_stream(response):
-                    await _to_thread(exchange.begin_stream)
+                    await run_in_thread(exchange.begin_stream)
                     response.stream = Events(exchange, response.stream)
                 else:
-                    await _to_thread(exchange.record, await response.aread())
+                    await run_in_thread(exchange.record, await response.aread())
             response.headers.update(exchange.headers)
             return response
 
@@ -283,8 +282,3 @@ def _async_class(module: ModuleType) -> Any:
             await self._inner.aclose()
 
     return AsyncTransport
-
-
-async def _to_thread(work: Any, *given: Any) -> None:
-    """Run a write of the store to its end, also where the task is cancelled meanwhile."""
-    await asyncio.shield(asyncio.to_thread(work, *given))

@@ -99,6 +99,15 @@ def continue_conversation(found: FoundConversation) -> tuple[rs.Session, int | N
     return branch, None
 
 
+def stored_messages(
+    session: rs.Session, sent: Sequence[rs.Message], positions: Sequence[int | None]
+) -> list[rs.Message]:
+    """Return the messages of a client; of those that are stored, the stored ones."""
+    known = {one.position: one.message for one in session.history()}
+    found = zip(sent, positions, strict=True)
+    return [message if at is None else known.get(at, message) for message, at in found]
+
+
 def read_settings(settings: Settings) -> rs.ReasoningSettings:
     """Return settings that are given as an object or by their names."""
     if isinstance(settings, rs.ReasoningSettings):

@@ -19,6 +19,7 @@ from reasoning_store.integrations.store_access import (
     read_settings,
     resolve_settings,
     run_in_thread,
+    stored_messages,
     withheld_blocks,
 )
 from reasoning_store.results import Owner
@@ -66,14 +67,10 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
         given: Sequence[BaseMessage] = request.messages
         read = [_read(message) for message in given]
         session, positions = self._find(read, self._session_id or _thread(request))
-        stored = {one.position: one.message for one in session.history()}
         first_new = max(
             (index + 1 for index, at in enumerate(positions) if at is not None), default=0
         )
-        whole = [
-            message if at is None else stored.get(at, message)
-            for message, at in zip(read, positions, strict=True)
-        ]
+        whole = stored_messages(session, read, positions)
         messages = self._choose(session, request, given, whole)
         if read[first_new:]:
             session.append(read[first_new:])
