@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import reasoning_store as rs
-from reasoning_store.results import FoundConversation, Owner, Selection
+from reasoning_store.results import FoundConversation, Owner, Selection, Stored
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,6 +60,14 @@ def find_session(owner: Owner, id: str) -> rs.Session | None:
     """Return a session, if it is there."""
     try:
         return owner.session(id)
+    except rs.NotFound:
+        return None
+
+
+def find_message(session: rs.Session, id: str) -> Stored | None:
+    """Return the message of an id, if it is there."""
+    try:
+        return session.get(id)
     except rs.NotFound:
         return None
 

@@ -21,7 +21,12 @@ from google.adk.sessions.base_session_service import GetSessionConfig, ListSessi
 
 import reasoning_store as rs
 from reasoning_store.integrations.google_adk.events import event_form, read_event, write_event
-from reasoning_store.integrations.store_access import all_sessions, find_session, run_in_thread
+from reasoning_store.integrations.store_access import (
+    all_sessions,
+    find_message,
+    find_session,
+    run_in_thread,
+)
 from reasoning_store.results import Owner
 
 try:
@@ -120,10 +125,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
     def _get(
         self, app: str, user: str, session_id: str, config: GetSessionConfig | None
     ) -> Session | None:
-        named = session_id.strip() if session_id else session_id
-        if not named or named == _USER_STATE:
-            return None
-        found = find_session(self._owner(app, user), named)
+        found = self._find(app, user, session_id)
         if found is None:
             return None
         # The metadata was read before the events: an append between is seen as one since.
@@ -142,10 +144,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         return ListSessionsResponse(sessions=sessions)
 
     def _delete(self, app: str, user: str, session_id: str) -> None:
-        named = session_id.strip() if session_id else session_id
-        if not named or named == _USER_STATE:
-            return
-        found = find_session(self._owner(app, user), named)
+        found = self._find(app, user, session_id)
         if found is not None:
             found.delete()
 
@@ -157,7 +156,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
             if stored is None:
                 raise SessionNotFoundError(f"Session {session.id} not found.")
             form = event_form(event)
-            same = _with_id(stored, event.id)
+            same = find_message(stored, event.id)
             if same is not None and write_event(same.message) == Event.model_validate(form):
                 return False
             revision, head = stored.metadata.get(_REVISION), stored.head()
@@ -193,6 +192,18 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
     def _owner(self, app: str, user: str) -> Owner:
         return self._store.for_owner(f"{_escaped(app)}/{user}")
 
+    def _find(self, app: str, user: str, session_id: str) -> rs.Session | None:
+        named = (session_id or "").strip()
+        is_one = named not in ("", _USER_STATE)
+        return find_session(self._owner(app, user), named) if is_one else None
+
+    def _shared_state(self, app: str, user: str) -> dict[str, tuple[Owner, str]]:
+        """Return the owner and the session that hold the state of app and user, by its prefix."""
+        return {
+            State.APP_PREFIX: (self._store.for_owner(_escaped(app)), _APP_STATE),
+            State.USER_PREFIX: (self._owner(app, user), _USER_STATE),
+        }
+
     def _users(self, app: str) -> list[str]:
         """Return the users of an app."""
         begin, found, after = f"{_escaped(app)}/", [], None
@@ -210,11 +221,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         self, app: str, user: str, changed: Mapping[str, Mapping[str, Any]]
     ) -> None:
         """Store the state of app and user; it is stored before the event, which can be repeated."""
-        places = {
-            State.APP_PREFIX: (self._store.for_owner(_escaped(app)), _APP_STATE),
-            State.USER_PREFIX: (self._owner(app, user), _USER_STATE),
-        }
-        for prefix, (owner, named) in places.items():
+        for prefix, (owner, named) in self._shared_state(app, user).items():
             if not changed[prefix]:
                 continue
             holder = owner.session(named, create=True)
@@ -226,11 +233,8 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         self, app: str, user: str, stored: rs.Session, events: list[Event], head: int | None
     ) -> Session:
         state = _read(stored.metadata)
-        for prefix, shared in (
-            (State.APP_PREFIX, _state_in(self._store.for_owner(_escaped(app)), _APP_STATE)),
-            (State.USER_PREFIX, self._user_state(app, user)),
-        ):
-            state |= {prefix + key: value for key, value in shared.items()}
+        for prefix, place in self._shared_state(app, user).items():
+            state |= {prefix + key: value for key, value in _state_in(*place).items()}
         updated = stored.metadata.get(_UPDATED)
         made = Session(
             app_name=app,
@@ -261,13 +265,6 @@ def _is_current(session: Session, stored: rs.Session, marker: str, head: int) ->
         return not head and not session.events
     last = write_event(stored.get(head).message)
     return last is not None and bool(last.id == session.events[-1].id)
-
-
-def _with_id(session: rs.Session, id: str) -> Any:
-    try:
-        return session.get(id)
-    except rs.NotFound:
-        return None
 
 
 def _events(session: rs.Session, config: GetSessionConfig | None) -> list[Event]:

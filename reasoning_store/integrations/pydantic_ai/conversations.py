@@ -19,6 +19,7 @@ from reasoning_store.integrations.pydantic_ai.messages import read_message, writ
 from reasoning_store.integrations.store_access import (
     all_sessions,
     check_owner,
+    find_message,
     find_session,
     run_in_thread,
 )
@@ -145,7 +146,7 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
 
     def _to_copy(self, session: rs.Session | None, parent: str | None, id: str) -> Sequence[Stored]:
         """Return the messages of another conversation that a fork begins with."""
-        if parent is None or (session is not None and _has(session, parent)):
+        if parent is None or (session is not None and find_message(session, parent) is not None):
             return []
         source = self._store.find_session(parent)
         if source is None:
@@ -168,14 +169,6 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
 def _record_of(metadata: Mapping[str, Any]) -> ConversationRecord | None:
     stored = metadata.get(_RECORD)
     return None if stored is None else _RECORDS.validate_python(stored)
-
-
-def _has(session: rs.Session, message_id: str) -> bool:
-    try:
-        session.get(message_id)
-    except rs.NotFound:
-        return False
-    return True
 
 
 def _branch_after(session: rs.Session, parent: str | None) -> rs.Session:
