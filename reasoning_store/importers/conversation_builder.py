@@ -168,14 +168,13 @@ class ConversationBuilder:
         source: Any = None,
         texts: Sequence[str] | None = None,
         thoughts: int = 0,
-        in_metadata: int = 0,
         unread: Mapping[str, Any] | None = None,
     ) -> Message | None:
         """Add a message and return it, with the ``unread`` fields of its source in its metadata.
 
         ``source`` is what its key is made of, in the place of the value. The source of a reply
-        had these ``texts`` and native ``thoughts``; other messages are stored unchanged.
-        ``in_metadata`` is how many parts are stored in its metadata. An empty message is skipped.
+        had these ``texts`` and native ``thoughts``; other messages are stored unchanged. An empty
+        message is skipped.
         """
         if not (message.blocks or read_counters(message.metadata).unknown_chunks):
             parted = isinstance(placed.value.get("parts"), list)
@@ -194,9 +193,7 @@ class ConversationBuilder:
         source = placed.value if source is None else source
         self.key = digest_values(self.id, self.next, self.key, source)
         self._lines[-1].items.append(Item(message=message, key=self.key, created_at=at))
-        self._report += count_message(
-            message, texts=texts, thoughts=thoughts, in_metadata=in_metadata
-        )
+        self._report += count_message(message, texts=texts, thoughts=thoughts)
         return message
 
     def _link_calls(self, message: Message) -> Iterator[Any]:

@@ -284,14 +284,8 @@ def add_plain(
         elif part.get("text"):
             made.append(TextBlock(text=part["text"]))
     message = Message(role=role, blocks=tuple(made))
-    unread = _unread_of(parts, about)
-    into.add(
-        message,
-        placed,
-        in_metadata=len(unread.get("parts", ())),
-        source=_key_source(role, parts),
-        unread=unread,
-    )
+    source, unread = _key_source(role, parts), _unread_of(parts, about)
+    into.add(message, placed, source=source, unread=unread)
 
 
 def add_reply(
@@ -317,15 +311,13 @@ def add_reply(
     if counted:
         details = parse_column(call.get("token_details"), placed.place)
         message = replace(message, usage=llm_parts.read_usage(call, details))
-    unread = _unread_of(parts, about)
     into.add(
         message,
         placed,
         texts=[part["text"] for part in parts if part["type"] == "text" and part.get("text")],
         thoughts=thoughts,
-        in_metadata=len(unread.get("parts", ())),
         source=_key_source("assistant", parts),
-        unread=unread,
+        unread=_unread_of(parts, about),
     )
 
 

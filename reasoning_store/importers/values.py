@@ -57,9 +57,7 @@ class Report:
 _FIELDS = fields(Report)
 
 
-def count_message(
-    message: Message, *, texts: Sequence[str] | None, thoughts: int, in_metadata: int
-) -> Report:
+def count_message(message: Message, *, texts: Sequence[str] | None, thoughts: int) -> Report:
     """Return the counts of one message, whose source had these texts and native thoughts.
 
     Whether a text was changed is found by comparing it with the source, not by asking its reader.
@@ -69,6 +67,7 @@ def count_message(
     was = is_now if texts is None else "".join(texts)
     tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
     raw = sum(isinstance(block, RawBlock) for block in message.blocks)
+    parts = (message.metadata or {}).get("source", {}).get("parts")
     return Report(
         messages=1,
         reasoning_in=thoughts + max(tagged, counters.extracted_blocks),
@@ -77,7 +76,7 @@ def count_message(
         texts_unchanged=int(bool(was) and was == is_now),
         texts_cleaned=int(was != is_now),
         delimiters=counters.stripped_delimiters,
-        kept_raw=raw + in_metadata + counters.unknown_chunks,
+        kept_raw=raw + len(parts if isinstance(parts, list) else ()) + counters.unknown_chunks,
     )
 
 
