@@ -1,4 +1,4 @@
-"""Conversations whose replies were recorded with their requests."""
+"""Conversations with thinking, some of them recorded with their requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,26 @@ from typing import Any
 import reasoning_store as rs
 
 DEEPSEEK: dict[str, Any] = {"provider": "deepseek", "model": "deepseek-chat"}
-
-
 KEEP_ALL = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
 
 
-def thinking(text: str) -> rs.ThinkingBlock:
-    return rs.ThinkingBlock(thought=text, source_field="reasoning_content")
+def thinking(text: str, **about: Any) -> rs.ThinkingBlock:
+    return rs.ThinkingBlock(thought=text, source_field="reasoning_content", **about)
+
+
+def talk(session: rs.Session) -> None:
+    origin = rs.Origin(provider="deepseek", api="openai.chat", model="deepseek-chat")
+    session.append(
+        [
+            rs.user("Is 91 prime?"),
+            rs.assistant(
+                thinking("7 * 13", signature="c2ln"),
+                rs.TextBlock(text="No."),
+                origin=origin,
+                usage=rs.Usage(input=10, output=20, reasoning=15),
+            ),
+        ]
+    )
 
 
 def turn(session: rs.Session, number: int, words: int = 100) -> None:

@@ -301,45 +301,6 @@ def test_a_verb_that_is_cancelled_before_its_turn_never_begins(sqlite_path: Path
     asyncio.run(main())
 
 
-def test_sixty_four_tasks_write_at_once_without_an_error(url: str) -> None:
-    """Everything is there once, each writer's in its order."""
-
-    async def work(opened: rs.AsyncStore) -> None:
-        chat = await opened.session("chat", create=True)
-
-        async def writer(name: int) -> None:
-            for n in range(5):
-                await chat.append(rs.user(f"{name}:{n}"))
-
-        await asyncio.gather(*(writer(name) for name in range(64)))
-        texts = [item.message.text.split(":") for item in await chat.history()]
-        for name in range(64):
-            assert [n for who, n in texts if who == str(name)] == ["0", "1", "2", "3", "4"]
-        assert len(texts) == 320
-
-    run(work, url)
-
-
-def test_in_a_file_no_task_waits_longer_than_one_turn_of_each_other(sqlite_path: Path) -> None:
-    """One lane, first come first served."""
-
-    async def work(opened: rs.AsyncStore) -> None:
-        chat = await opened.session("chat", create=True)
-
-        async def writer(name: int) -> None:
-            for n in range(5):
-                await chat.append(rs.user(f"{name}:{n}"))
-
-        await asyncio.gather(*(writer(name) for name in range(64)))
-        texts = [item.message.text for item in await chat.history()]
-        rounds = [texts[start : start + 64] for start in range(0, len(texts), 64)]
-        assert [sorted(one) for one in rounds] == [
-            sorted(f"{name}:{n}" for name in range(64)) for n in range(5)
-        ]
-
-    run(work, f"sqlite:///{sqlite_path}")
-
-
 def test_in_a_file_one_session_is_written_in_the_order_of_asking(sqlite_path: Path) -> None:
     """Also where nothing is awaited before the next is asked for."""
 

@@ -10,25 +10,7 @@ import pytest
 
 import reasoning_store as rs
 
-
-def thinking(text: str, **about: Any) -> rs.ThinkingBlock:
-    return rs.ThinkingBlock(thought=text, source_field="reasoning_content", **about)
-
-
-def talk(session: rs.Session) -> None:
-    origin = rs.Origin(provider="deepseek", api="openai.chat", model="deepseek-chat")
-    session.append(
-        [
-            rs.user("Is 91 prime?"),
-            rs.assistant(
-                thinking("7 * 13", signature="c2ln"),
-                rs.TextBlock(text="No."),
-                origin=origin,
-                usage=rs.Usage(input=10, output=20, reasoning=15),
-            ),
-        ]
-    )
-
+from .answering import talk
 
 # Lines
 

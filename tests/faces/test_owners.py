@@ -6,37 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import reasoning_store as rs
 from reasoning_store.recording import draft_writer
 
+from .answering import talk, thinking
+
 
 @pytest.fixture
 def embedded(sqlite_path: Path) -> Iterator[rs.Store]:
     with rs.Store(f"sqlite:///{sqlite_path}") as opened:
         yield opened
-
-
-def thinking(text: str, **about: Any) -> rs.ThinkingBlock:
-    return rs.ThinkingBlock(thought=text, source_field="reasoning_content", **about)
-
-
-def talk(session: rs.Session) -> None:
-    origin = rs.Origin(provider="deepseek", api="openai.chat", model="deepseek-chat")
-    session.append(
-        [
-            rs.user("Is 91 prime?"),
-            rs.assistant(
-                thinking("7 * 13", signature="c2ln"),
-                rs.TextBlock(text="No."),
-                origin=origin,
-                usage=rs.Usage(input=10, output=20, reasoning=15),
-            ),
-        ]
-    )
 
 
 # The list of sessions

@@ -10,10 +10,7 @@ import pytest
 
 import reasoning_store as rs
 
-
-def thinking(text: str, **about: Any) -> rs.ThinkingBlock:
-    return rs.ThinkingBlock(thought=text, source_field="reasoning_content", **about)
-
+from .answering import thinking
 
 # Profiles
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,6 @@ MORE = {"role": "user", "content": "And 101?"}
 
 openai = partial(formats.conversations, format="openai")
 anthropic = partial(formats.conversations, format="anthropic")
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[rs.Store]:
-    with rs.Store(url) as opened:
-        yield opened
 
 
 def chat(*more: Any) -> list[str]:
