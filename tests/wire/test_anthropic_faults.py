@@ -9,9 +9,6 @@ import pytest
 from reasoning_store.conversation.blocks import (
     RawBlock,
 )
-from reasoning_store.conversation.chunks import (
-    UnknownChunk,
-)
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire import contracts
 from reasoning_store.wire.anthropic.reader import (
@@ -32,6 +29,7 @@ from tests.wire.anthropic_events import (
     whole,
 )
 from tests.wire.steps import steps
+from tests.wire.well_formed import assert_no_trace_of
 
 # --- what cannot be read ----------------------------------------------------------------------
 
@@ -75,23 +73,9 @@ MALFORMED: list[Any] = [
 ]
 
 
-@each("event", MALFORMED)
-def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
-    """However much of it is wrong, it counts once, and nothing is raised."""
-    assert chunks_of([event]) == [UnknownChunk(raw=event)]
-
-
-@each("event", MALFORMED)
-def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
-    """The good events around it give the message that they give without it."""
-    good = FIRST["stream"]
-
-    clean = streamed(good)
-    message = streamed([event, *(item for one in good for item in (one, event))])
-
-    assert message.blocks == clean.blocks
-    assert (message.usage, message.finish_reason) == (clean.usage, clean.finish_reason)
-    assert (message.metadata or {})["unknownChunks"] == len(good) + 1
+def test_a_malformed_event_is_one_unknown_chunk_and_leaves_no_trace() -> None:
+    """However much of it is wrong, it counts once, and the good ones give what they give."""
+    assert_no_trace_of(MALFORMED, "anthropic.messages", FIRST["stream"])
 
 
 @pytest.mark.parametrize(

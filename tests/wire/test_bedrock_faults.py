@@ -11,7 +11,6 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.chunks import (
     TextChunk,
-    UnknownChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
@@ -33,6 +32,7 @@ from tests.wire.bedrock_events import (
     whole,
 )
 from tests.wire.steps import steps
+from tests.wire.well_formed import assert_no_trace_of
 
 API = "bedrock.converse"
 
@@ -84,23 +84,9 @@ MALFORMED: list[Any] = [
 ]
 
 
-@each("event", MALFORMED)
-def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
-    """However much of it is wrong, it counts once, and nothing is raised."""
-    assert chunks_of([event]) == [UnknownChunk(raw=event)]
-
-
-@each("event", MALFORMED)
-def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
-    """The good events around it give the message that they give without it."""
-    good = FIRST["stream"]
-
-    clean = streamed(good)
-    message = streamed([event, *(item for one in good for item in (one, event))])
-
-    assert message.blocks == clean.blocks
-    assert (message.usage, message.finish_reason) == (clean.usage, clean.finish_reason)
-    assert (message.metadata or {})["unknownChunks"] == len(good) + 1
+def test_a_malformed_event_is_one_unknown_chunk_and_leaves_no_trace() -> None:
+    """However much of it is wrong, it counts once, and the good ones give what they give."""
+    assert_no_trace_of(MALFORMED, "bedrock.converse", FIRST["stream"])
 
 
 def test_the_good_parts_of_a_response_count_and_its_bad_ones_are_one_unknown() -> None:

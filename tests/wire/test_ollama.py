@@ -18,12 +18,12 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     Usage,
 )
-from reasoning_store.conversation.chunks import OriginChunk, UnknownChunk
+from reasoning_store.conversation.chunks import OriginChunk
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contracts
 from reasoning_store.wire.ollama import OllamaReader, parse_response
-from tests.properties import each
+from tests.wire.well_formed import assert_no_trace_of
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "ollama_native.json").read_text())["variants"][0]
@@ -196,20 +196,9 @@ MALFORMED: list[Any] = [
 ]
 
 
-@each("event", MALFORMED)
-def test_malformed_line_is_one_unknown_chunk(event: Any) -> None:
-    """However much of a line is wrong, it is counted once."""
-    assert [type(chunk) for chunk in OllamaReader(CONTRACT).parse_chunk(event)] == [UnknownChunk]
-
-
-def test_malformed_lines_do_not_change_the_good_ones() -> None:
-    """With bad lines between all good ones the message is the same, and each is counted."""
-    good = CASE["stream"]
-    message = streamed([event for one in good for event in (*MALFORMED, one)])
-
-    assert message.blocks == streamed(good).blocks
-    assert message.metadata is not None
-    assert message.metadata["unknownChunks"] == len(MALFORMED) * len(good)
+def test_a_malformed_event_is_one_unknown_chunk_and_leaves_no_trace() -> None:
+    """However much of it is wrong, it counts once, and the good ones give what they give."""
+    assert_no_trace_of(MALFORMED, "ollama.chat", CASE["stream"])
 
 
 def test_bad_field_leaves_the_good_ones_of_its_line() -> None:

@@ -40,6 +40,7 @@ from tests.wire.responses_events import (
     whole,
 )
 from tests.wire.steps import steps
+from tests.wire.well_formed import assert_no_trace_of
 
 # --- what cannot be read ----------------------------------------------------------------------
 
@@ -80,26 +81,9 @@ MALFORMED: list[Any] = [
 ]
 
 
-@each("event", MALFORMED)
-def test_a_malformed_event_is_one_unknown_chunk(event: Any) -> None:
-    """However much of it is wrong, it counts once, and nothing is raised."""
-    assert chunks_of([event]) == [UnknownChunk(raw=event)]
-
-
-@each("event", MALFORMED)
-def test_a_malformed_event_leaves_no_trace(event: Any) -> None:
-    """The good events around it give the message that they give without it."""
-    good = FIRST["stream"]
-    spoiled = [
-        event,
-        *(item for pair in zip(good, [event] * len(good), strict=True) for item in pair),
-    ]
-
-    clean, message = streamed(good), streamed(spoiled)
-
-    assert message.blocks == clean.blocks
-    assert (message.usage, message.finish_reason) == (clean.usage, clean.finish_reason)
-    assert unknown_in(message) == len(good) + 1
+def test_a_malformed_event_is_one_unknown_chunk_and_leaves_no_trace() -> None:
+    """However much of it is wrong, it counts once, and the good ones give what they give."""
+    assert_no_trace_of(MALFORMED, "openai.responses", FIRST["stream"])
 
 
 @each(
