@@ -178,31 +178,30 @@ def sum_counts(
         visible += one.visible
         thinking += sum(one.thinking)
         labels.add(one.exactness)
-    kinds = kinds_of(fixed, visible, thinking - withheld, withheld)
-    return TokenCount(**count_fields(kinds, worst(*labels), encoding))
+    return TokenCount(
+        **count_fields(fixed, visible, thinking - withheld, withheld, worst(*labels)),
+        encoding=encoding,
+    )
 
 
-def kinds_of(fixed: FixedCount, visible: int, thinking: int, withheld: int) -> TokensByKind:
-    """Return the parts of a count; the opening of the answer is one of the messages'."""
-    return TokensByKind(
+def count_fields(
+    fixed: FixedCount, visible: int, thinking: int, withheld: int, exactness: Exactness
+) -> dict[str, Any]:
+    """Return the fields of a ``TokenCount`` with these parts."""
+    kinds = TokensByKind(
         system=fixed.system,
         tools=fixed.tools,
         messages=visible + PRIMING,
         thinking=thinking,
         withheld=withheld,
     )
-
-
-def count_fields(kinds: TokensByKind, exactness: Exactness, encoding: str) -> dict[str, Any]:
-    """Return the fields of a ``TokenCount`` with these parts."""
     effective = kinds.system + kinds.tools + kinds.messages + kinds.thinking
     return {
         "effective": effective,
-        "raw": effective + kinds.withheld,
-        "fixed": kinds.system + kinds.tools + PRIMING,
+        "raw": effective + withheld,
+        "fixed": fixed.tokens,
         "by_kind": kinds,
         "exactness": exactness,
-        "encoding": encoding,
     }
 
 

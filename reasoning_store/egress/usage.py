@@ -25,7 +25,6 @@ from reasoning_store.egress.counting import (
     TokenCount,
     TokensByKind,
     count_fields,
-    kinds_of,
 )
 from reasoning_store.egress.selection import decide
 from reasoning_store.egress.target import Target
@@ -121,9 +120,9 @@ def count_usage(
         _weigh_apart(thinking, thinker, position)
     kept = _kept_tokens(thinking, origin_of, settings, to)
     every_thought = sum(every for every, _ in _by_kind(head).values())
-    kinds = kinds_of(fixed, head.visible, kept, every_thought - kept)
     exactness = worst(head.exactness, fixed.exactness)
-    return ContextUsage(**count_fields(kinds, exactness, encoding), limit=limit)
+    fields = count_fields(fixed, head.visible, kept, every_thought - kept, exactness)
+    return ContextUsage(**fields, encoding=encoding, limit=limit)
 
 
 def calibrate(found: ContextUsage, *, counted: int, reported: int) -> ContextUsage:
