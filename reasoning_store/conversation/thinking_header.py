@@ -39,26 +39,6 @@ class ThinkingHeader(NamedTuple):
         return cls(place, tokens, flags, block.source_field)
 
     @property
-    def signed(self) -> bool:
-        return bool(self.flags & SIGNED)
-
-    @property
-    def encrypted(self) -> bool:
-        return bool(self.flags & ENCRYPTED)
-
-    @property
-    def redacted(self) -> bool:
-        return bool(self.flags & REDACTED)
-
-    @property
-    def interrupted(self) -> bool:
-        return bool(self.flags & INTERRUPTED)
-
-    @property
-    def hidden(self) -> bool:
-        return bool(self.flags & HIDDEN)
-
-    @property
     def readable(self) -> bool:
         """Whether the thought is not empty."""
         return bool(self.flags & READABLE)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store.conversation import thinking_header
 from reasoning_store.conversation.blocks import (
     Counts,
     Message,
@@ -99,11 +100,16 @@ def test_without_thinking_everything_else_is_the_same(
         ):
             assert block is entry.message.blocks[header.place]
             assert (tokens, block.source_field) == (header.tokens, header.source_field)
-            assert (block.signature is not None) == header.signed
-            assert (block.encrypted is not None) == header.encrypted
-            assert (block.redacted, block.interrupted) == (header.redacted, header.interrupted)
-            assert (block.is_hidden, bool(block.thought)) == (header.hidden, header.readable)
-            assert block.opaque == header.opaque
+            known = {
+                thinking_header.SIGNED: block.signature is not None,
+                thinking_header.ENCRYPTED: block.encrypted is not None,
+                thinking_header.REDACTED: block.redacted,
+                thinking_header.INTERRUPTED: block.interrupted,
+                thinking_header.HIDDEN: block.is_hidden,
+                thinking_header.READABLE: bool(block.thought),
+            }
+            assert header.flags == sum(flag for flag, is_set in known.items() if is_set)
+            assert (header.opaque, header.readable) == (block.opaque, bool(block.thought))
 
 
 def test_the_same_key_and_messages_return_the_first_result(ledger: Ledger) -> None:
