@@ -49,7 +49,6 @@ from reasoning_store.wire.event_fields import (
 )
 from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.message_writer import (
-    LeaveOut,
     MessageWriter,
     Outgoing,
     Part,
@@ -312,7 +311,54 @@ class CohereWriter(MessageWriter):
     """Writes the messages of one request."""
 
     def write_message(self, outgoing: Outgoing) -> None:
-        self.rendered += _write_messages(outgoing.message, self.contract, self.leave_out)
+        message = outgoing.message
+        if message.role == "assistant":
+            self.rendered.append(self._write_reply(message))
+            return
+        self.rendered += [
+            _write_result(block) for block in message.blocks if isinstance(block, ToolResponseBlock)
+        ]
+        content = write_content(message, _MEDIA, self.leave_out)
+        if content is not None:
+            role = "user" if message.role == "tool" else message.role
+            self.rendered.append({"role": role, "content": content})
+
+    def _write_reply(self, message: Message) -> dict[str, Any]:
+        returned = self.contract.returning.returns_in_own_field
+        parts: list[str | dict[str, Any]] = []
+        plan: list[ThinkingBlock] = []
+        calls: list[dict[str, Any]] = []
+        citations: list[Any] = []
+        for block in message.blocks:
+            about = block.provider_metadata or {}
+            if isinstance(block, ThinkingBlock):
+                if block.source_field == _PLAN and _PLAN in returned:
+                    plan += [block] if block.thought else []
+                elif block.thought:
+                    parts.append({"type": "thinking", "thinking": block.thought})
+            elif isinstance(block, TextBlock):
+                citations += about.get(_CITATIONS) or ()
+                if block.text:
+                    parts.append(block.text)
+            elif isinstance(block, ToolCallBlock):
+                calls.append(_write_call(block))
+            elif isinstance(block, RawBlock) and is_part(block.data):
+                parts.append(dict(block.data))
+            elif isinstance(block, RawBlock) and _has_citations(block.data):
+                citations += block.data[_CITATIONS]
+            else:
+                self.leave_out(block)
+        out: dict[str, Any] = {"role": "assistant"}
+        content = join_parts(parts)
+        if content or not calls:
+            out["content"] = content
+        if plan:
+            out[_PLAN] = join_thoughts(plan, message.blocks, (_PLAN,))
+        if calls:
+            out["tool_calls"] = calls
+        if citations:
+            out[_CITATIONS] = citations
+        return out
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         body["messages"] = [*system_messages(system), *self.messages()]
@@ -332,58 +378,6 @@ def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     if rest:
         known["request_options"] = {"additional_body_parameters": rest}
     return known
-
-
-def _write_messages(
-    message: Message, contract: Contract, leave_out: LeaveOut
-) -> list[dict[str, Any]]:
-    if message.role == "assistant":
-        return [_write_reply(message, contract, leave_out)]
-    out: list[dict[str, Any]] = [
-        _write_result(block) for block in message.blocks if isinstance(block, ToolResponseBlock)
-    ]
-    content = write_content(message, _MEDIA, leave_out)
-    if content is not None:
-        role = "user" if message.role == "tool" else message.role
-        out.append({"role": role, "content": content})
-    return out
-
-
-def _write_reply(message: Message, contract: Contract, leave_out: LeaveOut) -> dict[str, Any]:
-    parts: list[str | dict[str, Any]] = []
-    plan: list[ThinkingBlock] = []
-    calls: list[dict[str, Any]] = []
-    citations: list[Any] = []
-    for block in message.blocks:
-        about = block.provider_metadata or {}
-        if isinstance(block, ThinkingBlock):
-            if block.source_field == _PLAN and _PLAN in contract.returning.returns_in_own_field:
-                plan += [block] if block.thought else []
-            elif block.thought:
-                parts.append({"type": "thinking", "thinking": block.thought})
-        elif isinstance(block, TextBlock):
-            citations += about.get(_CITATIONS) or ()
-            if block.text:
-                parts.append(block.text)
-        elif isinstance(block, ToolCallBlock):
-            calls.append(_write_call(block))
-        elif isinstance(block, RawBlock) and is_part(block.data):
-            parts.append(dict(block.data))
-        elif isinstance(block, RawBlock) and _has_citations(block.data):
-            citations += block.data[_CITATIONS]
-        else:
-            leave_out(block)
-    out: dict[str, Any] = {"role": "assistant"}
-    content = join_parts(parts)
-    if content or not calls:
-        out["content"] = content
-    if plan:
-        out[_PLAN] = join_thoughts(plan, message.blocks, (_PLAN,))
-    if calls:
-        out["tool_calls"] = calls
-    if citations:
-        out[_CITATIONS] = citations
-    return out
 
 
 def _has_citations(data: Any) -> bool:

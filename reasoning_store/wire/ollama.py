@@ -18,7 +18,6 @@ from typing import Any, Final
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     MediaBlock,
-    Message,
     TextBlock,
     ThinkingBlock,
     ToolCallBlock,
@@ -46,7 +45,6 @@ from reasoning_store.wire.event_fields import (
 from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.message_writer import (
-    LeaveOut,
     MessageWriter,
     Outgoing,
     Part,
@@ -214,9 +212,40 @@ class OllamaWriter(MessageWriter):
         self._names: dict[str, str] = {}
 
     def write_message(self, outgoing: Outgoing) -> None:
-        self.rendered += _write_messages(
-            outgoing.message, self.contract, self._names, self.leave_out
-        )
+        message = outgoing.message
+        texts: list[str] = []
+        thoughts: list[ThinkingBlock] = []
+        images: list[str] = []
+        calls: list[dict[str, Any]] = []
+        for block in message.blocks:
+            if isinstance(block, TextBlock):
+                texts.append(block.text)
+            elif isinstance(block, ThinkingBlock):
+                thoughts += [block] if block.thought else []
+            elif isinstance(block, ToolCallBlock):
+                self._names[block.id] = block.name
+                calls.append({"function": {"name": block.name, "arguments": call_arguments(block)}})
+            elif isinstance(block, ToolResponseBlock):
+                name = block.tool_name or self._names.get(block.call_id, "")
+                text = codec.result_text(block)
+                self.rendered.append({"role": "tool", "tool_name": name, "content": text})
+            elif isinstance(block, MediaBlock) and block.kind == "image" and block.data is not None:
+                images.append(media_base64(block))
+            else:
+                self.leave_out(block)
+        if not (texts or thoughts or images or calls):
+            return
+        role = "user" if message.role == "tool" else message.role
+        written: dict[str, Any] = {"role": role, "content": "".join(texts)}
+        place = self.contract.returning.returns_in
+        if place is not None and thoughts:
+            # EC-007: empty reasoning is an omitted field.
+            written[place] = join_thoughts(thoughts, message.blocks, (place,))
+        if images:
+            written["images"] = images
+        if calls:
+            written["tool_calls"] = calls
+        self.rendered.append(written)
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         begun = [_with_one_text(item) for item in system_messages(system)]
@@ -239,46 +268,6 @@ class _Empty(str):
 
     def __bool__(self) -> bool:
         return True
-
-
-def _write_messages(
-    message: Message, contract: Contract, names: dict[str, str], leave_out: LeaveOut
-) -> list[dict[str, Any]]:
-    out: list[dict[str, Any]] = []
-    texts: list[str] = []
-    thoughts: list[ThinkingBlock] = []
-    images: list[str] = []
-    calls: list[dict[str, Any]] = []
-    for block in message.blocks:
-        if isinstance(block, TextBlock):
-            texts.append(block.text)
-        elif isinstance(block, ThinkingBlock):
-            thoughts += [block] if block.thought else []
-        elif isinstance(block, ToolCallBlock):
-            names[block.id] = block.name
-            calls.append({"function": {"name": block.name, "arguments": call_arguments(block)}})
-        elif isinstance(block, ToolResponseBlock):
-            name = block.tool_name or names.get(block.call_id, "")
-            text = codec.result_text(block)
-            out.append({"role": "tool", "tool_name": name, "content": text})
-        elif isinstance(block, MediaBlock) and block.kind == "image" and block.data is not None:
-            images.append(media_base64(block))
-        else:
-            leave_out(block)
-    if not (texts or thoughts or images or calls):
-        return out
-    role = "user" if message.role == "tool" else message.role
-    written: dict[str, Any] = {"role": role, "content": "".join(texts)}
-    if contract.returning.returns_in is not None and thoughts:
-        # EC-007: empty reasoning is an omitted field.
-        written[contract.returning.returns_in] = join_thoughts(
-            thoughts, message.blocks, (contract.returning.returns_in,)
-        )
-    if images:
-        written["images"] = images
-    if calls:
-        written["tool_calls"] = calls
-    return [*out, written]
 
 
 def _with_one_text(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.wire.message_writer import (
-    LeaveOut,
     MessageWriter,
     Outgoing,
     Part,
@@ -37,7 +36,27 @@ class UIMessageWriter(MessageWriter):
     """Writes the messages of one request."""
 
     def write_message(self, outgoing: Outgoing) -> None:
-        self.rendered += _write_message(outgoing, self.leave_out)
+        message = outgoing.message
+        results: list[Part] = []
+        parts: list[Part] = []
+        for block in message.blocks:
+            if isinstance(block, ToolResponseBlock):
+                results.append(_write_result(block))
+                continue
+            part = _write_block(block)
+            if part is None:
+                self.leave_out(block)
+            else:
+                parts.append(part)
+        role = "user" if message.role == "tool" else message.role
+        out = []
+        if parts:
+            plain = role != "assistant" and [part.keys() for part in parts] == [{"type", "text"}]
+            out.append({"role": role, "content": parts[0]["text"] if plain else parts})
+        if results:
+            message_of_results = {"role": "tool", "content": results}
+            out = [*out, message_of_results] if role == "assistant" else [message_of_results, *out]
+        self.rendered += out
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         if system:
@@ -50,30 +69,6 @@ class UIMessageWriter(MessageWriter):
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the body as it is: the host's own code makes the call."""
     return dict(body)
-
-
-def _write_message(outgoing: Outgoing, leave_out: LeaveOut) -> list[Part]:
-    message = outgoing.message
-    results: list[Part] = []
-    parts: list[Part] = []
-    for block in message.blocks:
-        if isinstance(block, ToolResponseBlock):
-            results.append(_write_result(block))
-            continue
-        part = _write_block(block)
-        if part is None:
-            leave_out(block)
-        else:
-            parts.append(part)
-    role = "user" if message.role == "tool" else message.role
-    out = []
-    if parts:
-        plain = role != "assistant" and [part.keys() for part in parts] == [{"type", "text"}]
-        out.append({"role": role, "content": parts[0]["text"] if plain else parts})
-    if results:
-        message_of_results = {"role": "tool", "content": results}
-        out = [*out, message_of_results] if role == "assistant" else [message_of_results, *out]
-    return out
 
 
 def _write_block(block: Block) -> Part | None:
