@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -65,24 +66,9 @@ BEFORE = click.option(
     type=DATE,
     help="Only sessions whose last message is older, in local time.",
 )
-EVERYTHING = click.option(
+_EVERYTHING = click.option(
     "--everything", is_flag=True, help="All sessions and profiles of the owner."
 )
-
-
-def check_whose(session_id: str | None, *, everything: bool, before: datetime | None) -> None:
-    """Refuse a command that names no session, or more than it can mean."""
-    if session_id is None and not everything and before is None:
-        raise InvalidCall("no session is named", hint="name a session, or pass --everything")
-    if [session_id is not None, everything, before is not None].count(True) > 1:
-        raise InvalidCall(
-            "a session, --everything and --before exclude each other", hint="pass one of them"
-        )
-
-
-def sessions_before(before: datetime | None) -> str:
-    """Return which of an owner's sessions a command takes, as words."""
-    return "everything" if before is None else f"sessions without a message since {before}"
 
 
 Decorator: TypeAlias = Callable[[Function], Function]
@@ -110,6 +96,42 @@ takes_session = _gives("where", Where, ("session_id", "owner"), SESSION, OWNER)
 """Gives a command ``where``: SESSION, --owner."""
 takes_branch = _gives("where", Where, ("session_id", "owner", "branch"), SESSION, OWNER, BRANCH)
 """Gives a command ``where``: SESSION, --owner, --branch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """One session that the command line names, or an owner's, all or by age."""
+
+    session_id: str | None
+    owner: str
+    before: datetime | None
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"everything of the owner {self.owner!r}"
+        return f"sessions without a message since {self.before} of the owner {self.owner!r}"
+
+
+def _sessions_of(
+    session_id: str | None, owner: str, before: datetime | None, everything: bool
+) -> Whose:
+    """Refuse a command that names no session, or more than it can mean."""
+    if session_id is None and not everything and before is None:
+        raise InvalidCall("no session is named", hint="name a session, or pass --everything")
+    if [session_id is not None, everything, before is not None].count(True) > 1:
+        raise InvalidCall(
+            "a session, --everything and --before exclude each other", hint="pass one of them"
+        )
+    return Whose(session_id, owner, before)
+
+
+takes_sessions = _gives(
+    "whose",
+    _sessions_of,
+    ("session_id", "owner", "before", "everything"),
+    *(OPTIONAL_SESSION, OWNER, BEFORE, _EVERYTHING),
+)
+"""Gives a command ``whose``: [SESSION], --owner, --before, --everything."""
 
 
 def takes_page(size: int) -> Decorator[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -11,17 +10,7 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.commands.conversations.delete import ANSWERS, count_removed
-from reasoning_store.cli.options import (
-    BEFORE,
-    EVERYTHING,
-    OPTIONAL_SESSION,
-    OWNER,
-    POSITION,
-    YES,
-    check_whose,
-    confirm,
-    sessions_before,
-)
+from reasoning_store.cli.options import POSITION, YES, Whose, confirm, takes_sessions
 from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation.errors import InvalidCall, NotFound
@@ -38,8 +27,7 @@ _ANSWERS = f"{ANSWERS} copies"
     examples=("erase chat-42 --position 3 --yes", "erase chat-42 --only reasoning --yes"),
     answers=_ANSWERS,
 )
-@OPTIONAL_SESSION
-@OWNER
+@takes_sessions
 @click.option("--branch", type=click.IntRange(1), help="The branch that --position is on.")
 @click.option("--position", type=POSITION, metavar="POSITION|ID", help="Only this message.")
 @click.option(
@@ -47,19 +35,14 @@ _ANSWERS = f"{ANSWERS} copies"
     type=click.Choice(["reasoning", "messages"]),
     help="Only the thinking, or only the messages: title and settings stay.",
 )
-@BEFORE
-@EVERYTHING
 @YES
 @click.pass_obj
 def erase(
     call: Call,
-    session_id: str | None,
-    owner: str,
+    whose: Whose,
     branch: int | None,
     position: int | str | None,
     only: Only,
-    before: datetime | None,
-    everything: bool,
     yes: bool,
 ) -> None:
     """Erase a session, a message or only thinking, for good.
@@ -68,28 +51,27 @@ def erase(
     printed: copies made before upgrades, and the database if it could not be rewritten now. If it
     names the database, run `erase` again or `doctor`: both finish the erasure.
     """
-    check_whose(session_id, everything=everything, before=before)
-    if session_id is None and position is not None:
+    if whose.session_id is None and position is not None:
         raise InvalidCall("--position needs a session", hint="name the session")
     what = f"the {only} of " if only else ""
-    if session_id is None:
+    if whose.session_id is None:
         call.if_interrupted = "run it again: each session is erased as a whole or not at all"
     with store_access.open_existing(call) as store:
-        mine = store.for_owner(owner)
-        if session_id is None:
-            confirm(f"Erase {what}{sessions_before(before)} of the owner {owner!r} for good?", yes)
+        mine = store.for_owner(whose.owner)
+        if whose.session_id is None:
+            confirm(f"Erase {what}{whose} for good?", yes)
             with Progress("erasing"):
-                erased = mine.erase(only=only, before=before)
+                erased = mine.erase(only=only, before=whose.before)
         else:
             try:
-                session = store_access.find_session(call, mine, session_id, whole=True)
+                session = store_access.find_session(call, mine, whose.session_id, whole=True)
             except NotFound:
                 _warn(store.scrub())  # it may have been erased, and its bytes not be gone
                 raise
             if branch is not None:
                 session = session.branch(branch)
             at = "" if position is None else f"message {position} of "
-            confirm(f"Erase {what}{at}{session_id!r} for good?", yes)
+            confirm(f"Erase {what}{at}{session.id!r} for good?", yes)
             with Progress("erasing"):
                 erased = session.erase(position, only=only)
     print_answer(
