@@ -109,25 +109,14 @@ class PositionTotals(NamedTuple):
 
 
 def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
-    try:
-        return _branch(row, last_at)
-    except decode.UNREADABLE:
-        raise CorruptRow(f"branch {row[0]} cannot be read back") from None
-
-
-def _branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
     number, parent, first, segments, next_position, created_at, *carried = row
-    shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
-    own = (Segment(number, first, next_position - 1),) if first < next_position else ()
-    return BranchRow(
-        number=number,
-        parent=parent,
-        first=first,
-        segments=shared + own,
-        totals=decode.decode_totals(next_position - 1, carried),
-        created_at=created_at,
-        last_at=last_at,
-    )
+    try:
+        shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
+        own = (Segment(number, first, next_position - 1),) if first < next_position else ()
+        totals = decode.decode_totals(next_position - 1, carried)
+    except decode.UNREADABLE:
+        raise CorruptRow(f"branch {number} cannot be read back") from None
+    return BranchRow(number, parent, first, shared + own, totals, created_at, last_at)
 
 
 def get(connection: Connection, key: int, branch: int) -> BranchRow:
