@@ -168,8 +168,8 @@ class _Import:
         It is as old as the conversation: a list of sessions is in the order of their times.
         """
         times = one.message_times()
-        yield lines.written(HeaderLine(version=lines.VERSION))
-        yield lines.written(
+        yield lines.to_text(HeaderLine(version=lines.VERSION))
+        yield lines.to_text(
             SessionLine(
                 owner=self._name,
                 id=one.id,
@@ -184,9 +184,9 @@ class _Import:
         for run in plan.runs:
             if run.is_fork:
                 parent, first = run.after.branch, run.after.position + 1
-                yield lines.written(BranchLine(number=run.branch, parent=parent, first=first))
+                yield lines.to_text(BranchLine(number=run.branch, parent=parent, first=first))
             for item in run.items:
-                yield lines.written(
+                yield lines.to_text(
                     MessageLine(
                         branch=run.branch,
                         message=codec.message_to_json(item.message),
@@ -195,8 +195,8 @@ class _Import:
                         batch=1,
                     )
                 )
-        yield lines.written(SessionEndLine(messages=plan.new))
-        yield lines.written(EndLine(sessions=1))
+        yield lines.to_text(SessionEndLine(messages=plan.new))
+        yield lines.to_text(EndLine(sessions=1))
 
 
 class _DryRun(_Import):

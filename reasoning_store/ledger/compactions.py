@@ -173,7 +173,7 @@ def compact(
     return made
 
 
-def together(
+def note_changes_along(
     connection: Connection, key: int, rows: list[CompactionRow], settings: Mapping[str, Any]
 ) -> list[CompactionRow]:
     """Change settings, and note with the first compaction what is undone with it."""
@@ -317,7 +317,7 @@ class Compactions:
 
         def work(connection: Connection) -> list[CompactionRow]:
             rows = [compact(connection, session_key, branch, one, now=now) for one in wanted]
-            return together(connection, session_key, rows, settings or {})
+            return note_changes_along(connection, session_key, rows, settings or {})
 
         return self._database.write(work)
 

@@ -60,7 +60,7 @@ class Erasure:
         left stay what they were. ``resolve`` makes a message of a reply that is being
         recorded: to lose its reasoning it has to end (``append``).
         """
-        _check(only)
+        _check_only(only)
         try:
             gone = self._erase(session_key, only, count, resolve)
         except NotFound:
@@ -83,7 +83,7 @@ class Erasure:
         With ``before`` only sessions without a message since that time. Each session is one
         transaction: what is interrupted can be called again.
         """
-        _check(only)
+        _check_only(only)
         gone = self._each(owner, before, lambda key: self._erase(key, only, count, resolve, before))
         if only is None and before is None:
             profiles = self._write_erasure(
@@ -108,7 +108,7 @@ class Erasure:
         that it answers, and the answers to its calls. A reply that is still a draft ends as
         interrupted for this, recorded or not: ``resolve`` is that of ``append``.
         """
-        _check(only, "reasoning")
+        _check_only(only, "reasoning")
         self._drafts.end_draft_at(session_key, branch, position, resolve, at_once=True)
         if only is None:
             changes = self._database.read(
@@ -121,12 +121,12 @@ class Erasure:
                     branches.read_branch(connection, session_key, branch).encoding,
                 )
             )
-            changes = _unthought([row], encoding, count)
+            changes = _changes_without_reasoning([row], encoding, count)
         return self._scrubbed(self._apply(session_key, changes))
 
     def delete_session(self, session_key: int, *, only: OnlyMessages = None) -> Deleted:
         """Remove a session at once, or its messages, without a proof that no file has the bytes."""
-        _check(only, "messages")
+        _check_only(only, "messages")
         gone = self._database.write(partial(self._remove, key=session_key, before=None, only=only))
         return self._deleted(gone or Deleted())
 
@@ -197,7 +197,7 @@ class Erasure:
             if draft is not None:
                 self._messages.end_draft(draft, resolve, (), now=self._clock.now())
         for rows, encoding in self._pages(key):
-            changes += _unthought(rows, encoding, count)
+            changes += _changes_without_reasoning(rows, encoding, count)
         return self._apply(key, changes)
 
     def _pages(self, key: int) -> Iterator[tuple[list[StoredRow], str]]:
@@ -230,7 +230,7 @@ class Erasure:
         def erasing(connection: Connection) -> Deleted:
             gone = work(connection)
             if gone is not None:
-                search_rows.leave_no_words(connection)
+                search_rows.remove_deleted_words(connection)
                 self._database.require_scrub(connection)
             return gone or Deleted()
 
@@ -240,7 +240,7 @@ class Erasure:
         return Erased(**asdict(gone), copies=self._database.scrub())
 
 
-def _check(only: Any, *allowed: str) -> None:
+def _check_only(only: Any, *allowed: str) -> None:
     """Refuse any other value: it might mean that something is kept."""
     allowed = allowed or ("reasoning", "messages")
     if only is not None and only not in allowed:
@@ -248,7 +248,9 @@ def _check(only: Any, *allowed: str) -> None:
         raise InvalidCall(f"only: {names}, or nothing for all of it")
 
 
-def _unthought(rows: list[StoredRow], encoding: str, count: Count | None) -> list[Change]:
+def _changes_without_reasoning(
+    rows: list[StoredRow], encoding: str, count: Count | None
+) -> list[Change]:
     """Return how messages lose their reasoning, and its seals elsewhere, where they have any.
 
     They were read without their thinking.

@@ -97,7 +97,7 @@ anything: st.SearchStrategy[Line] = st.one_of(
 @given(anything)
 def test_a_line_comes_back_as_it_was(line: Line) -> None:
     """Whatever it holds; as one line of JSON, as text and as bytes."""
-    text = lines.written(line)
+    text = lines.to_text(line)
 
     assert text.endswith("\n")
     assert text.count("\n") == 1
@@ -115,7 +115,7 @@ def test_a_field_that_says_null_says_nothing(line: Line) -> None:
     kind = f'{{"type":"{line.kind}"'
     more = "".join(f',"{name}":null' for name in nulls)
 
-    assert lines.read(lines.written(line).replace(kind, kind + more, 1)) == line
+    assert lines.read(lines.to_text(line).replace(kind, kind + more, 1)) == line
 
 
 MALFORMED = [

@@ -316,8 +316,8 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
     )
     _DELETE_THINKING.many(connection, [_params(key, change.place) for change in made])
     thoughtless = [_params(key, change.place) for change in made if not _empties(change)]
-    search_rows.forget(connection, emptied)
-    search_rows.forget_thinking(connection, thoughtless)
+    search_rows.remove_entries(connection, emptied)
+    search_rows.remove_thinking(connection, thoughtless)
 
 
 def _remove_summaries(
@@ -356,7 +356,7 @@ def remove_messages(connection: Connection, key: int, now: int) -> Deleted:
     gone = _locked(connection, key)
     for statement in (_DELETE_BRANCHES, _DELETE_ORIGINS):
         statement.run(connection, {"key": key})
-    search_rows.forget_messages(connection, key)
+    search_rows.remove_messages(connection, key)
     _SET_ERASED_AT.run(connection, {"key": key, "now": now})
     sessions.begin_again(connection, key, now)
     return gone

@@ -96,7 +96,7 @@ class Search:
         total = 0
         while True:
             titles = self._database.read(
-                partial(search_rows.renamed, whose=whose, limit=_TITLES), single=True
+                partial(search_rows.unindexed_titles, whose=whose, limit=_TITLES), single=True
             )
             if titles:
                 self._database.write(partial(_add_titles, titles=titles, whose=whose))
@@ -146,7 +146,7 @@ def _check(name: str, value: str, allowed: Sequence[str]) -> None:
 
 def _add(connection: Connection, step: Sequence[tuple[UnindexedPart, int, list[Entry]]]) -> None:
     for part, until, entries in step:
-        search_rows.add(connection, part, until, entries)
+        search_rows.add_entries(connection, part, until, entries)
 
 
 def _add_titles(
@@ -157,7 +157,7 @@ def _add_titles(
         if title is not None and (words := distinct_words(title)):
             marked = search_lookup.marked(words, whose["owner_key"], TITLE)
             entries.append(Entry(0, TITLE, created_at, marked))
-        search_rows.rename(connection, key, title, entries)
+        search_rows.set_title(connection, key, title, entries)
 
 
 class _Reader:
@@ -198,7 +198,9 @@ class _Reader:
     def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:
         """Return the hits among the messages that the index lacks: each text is read."""
         places = []
-        for key, created_at, _ in search_rows.renamed(self._connection, self._whose, _EVERY):
+        for key, created_at, _ in search_rows.unindexed_titles(
+            self._connection, self._whose, _EVERY
+        ):
             places.append(place_at(created_at, key, 0, 0, TITLE))
         for part in search_rows.unindexed_parts(self._connection, self._whose, _EVERY):
             for segment in part.messages.pages():

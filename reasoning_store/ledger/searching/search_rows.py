@@ -61,7 +61,7 @@ _UNINDEXED = Statement(
     .where(*OF_OWNER, _b.next_position > _DONE)
     .limit(bindparam("limit"))
 )
-_RENAMED = Statement(
+_UNINDEXED_TITLES = Statement(
     select(_s.session_key, _s.created_at, _s.title)
     .select_from(
         sessions.outerjoin(search_progress, and_(_p.session_key == _s.session_key, _p.branch == 0))
@@ -70,12 +70,12 @@ _RENAMED = Statement(
     .limit(bindparam("limit"))
 )
 # Whatever erases locks the session for itself; an append does not wait for this.
-_HOLD = Statement(
+_LOCK_SHARED = Statement(
     select(_s.erased_at, _s.title)
     .where(_s.session_key == bindparam("key"))
     .with_for_update(read=True, key_share=True)
 )
-_MOVE = by_dialect(
+_SET_PROGRESS = by_dialect(
     lambda insert: (
         insert(search_progress)
         .values({name: bindparam(name) for name in ("session_key", "branch", "next_position")})
@@ -87,7 +87,7 @@ _MOVE = by_dialect(
         .returning(_p.branch)
     )
 )
-_RENAME = by_dialect(
+_SET_TITLE = by_dialect(
     lambda insert: (
         insert(search_progress)
         .values(
@@ -117,7 +117,7 @@ _SERVER_ENTRY = Statement(
 )
 _ENTRIES = Statement(select(_e.position, _e.kind, cast(_e.words, Text)).where(*in_range(_e)))
 _OWNER = Statement(select(_s.owner_key).where(_s.session_key == bindparam("key")))
-_ASTRAY = Statement(
+_MISPLACED = Statement(
     select(_e.branch, _e.position)
     .where(_e.session_key == bindparam("key"), _e.kind != literal_column(str(TITLE)))
     .where(~exists().where(*of_same_message(_m, _e)))
@@ -126,8 +126,8 @@ _ASTRAY = Statement(
 _HIGHEST = Statement(
     select(func.max(_e.number)).where(_e.number.between(bindparam("first"), bindparam("last")))
 )
-_FORGET = Statement(delete(search_entries).where(*at_position(_e)))
-_FORGET_MESSAGES = (
+_REMOVE = Statement(delete(search_entries).where(*at_position(_e)))
+_REMOVE_MESSAGES = (
     Statement(delete(search_entries).where(_e.session_key == bindparam("key"), _e.branch > 0)),
     Statement(
         delete(search_progress).where(
@@ -135,7 +135,7 @@ _FORGET_MESSAGES = (
         )
     ),
 )
-_FORGET_KIND = Statement(
+_REMOVE_KIND = Statement(
     delete(search_entries).where(*at_position(_e), _e.kind == bindparam("kind"))
 )
 
@@ -163,12 +163,13 @@ def unindexed_parts(
     return [UnindexedPart(*row) for row in _UNINDEXED.rows(connection, {**whose, "limit": limit})]
 
 
-def renamed(
+def unindexed_titles(
     connection: Connection, whose: dict[str, Any], limit: int
 ) -> list[tuple[int, int, str | None]]:
     """Return sessions whose title is not the one in the index: key, when it was made, title."""
     return [
-        (key, at, title) for key, at, title in _RENAMED.rows(connection, {**whose, "limit": limit})
+        (key, at, title)
+        for key, at, title in _UNINDEXED_TITLES.rows(connection, {**whose, "limit": limit})
     ]
 
 
@@ -204,12 +205,14 @@ def entries_of(row: StoredRow, owner_key: int) -> list[Entry]:
     ]
 
 
-def add(connection: Connection, part: UnindexedPart, until: int, entries: Sequence[Entry]) -> bool:
+def add_entries(
+    connection: Connection, part: UnindexedPart, until: int, entries: Sequence[Entry]
+) -> bool:
     """Write the entries of a part; not where another did, or something was erased meanwhile."""
-    held = _HOLD.row(connection, {"key": part.key})
+    held = _LOCK_SHARED.row(connection, {"key": part.key})
     if held is None or held[0] != part.erased_at:
         return False
-    moved = _MOVE(connection).row(
+    moved = _SET_PROGRESS(connection).row(
         connection,
         {
             "session_key": part.key,
@@ -223,13 +226,15 @@ def add(connection: Connection, part: UnindexedPart, until: int, entries: Sequen
     return moved is not None
 
 
-def rename(connection: Connection, key: int, title: str | None, entries: Sequence[Entry]) -> None:
+def set_title(
+    connection: Connection, key: int, title: str | None, entries: Sequence[Entry]
+) -> None:
     """Put the title of a session into the index, if it still has that title."""
-    held = _HOLD.row(connection, {"key": key})
+    held = _LOCK_SHARED.row(connection, {"key": key})
     if held is None or held[1] != title:
         return
-    if _RENAME(connection).row(connection, {"session_key": key, "title": title}) is not None:
-        _FORGET.run(connection, {"key": key, "of": 0, "at": 0})
+    if _SET_TITLE(connection).row(connection, {"session_key": key, "title": title}) is not None:
+        _REMOVE.run(connection, {"key": key, "of": 0, "at": 0})
         _insert(connection, key, 0, entries)
 
 
@@ -276,20 +281,20 @@ class _Numbers:
             first += STEPS
 
 
-def forget(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
+def remove_entries(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
     """Take messages out of the index."""
-    _FORGET.many(connection, places)
+    _REMOVE.many(connection, places)
 
 
-def forget_messages(connection: Connection, key: int) -> None:
+def remove_messages(connection: Connection, key: int) -> None:
     """Take all messages of a session out of the index; its title stays."""
-    for statement in _FORGET_MESSAGES:
+    for statement in _REMOVE_MESSAGES:
         statement.run(connection, {"key": key})
 
 
-def forget_thinking(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
+def remove_thinking(connection: Connection, places: Sequence[dict[str, Any]]) -> None:
     """Take what was thought in messages out of the index."""
-    _FORGET_KIND.many(connection, [{**place, "kind": THINKING} for place in places])
+    _REMOVE_KIND.many(connection, [{**place, "kind": THINKING} for place in places])
 
 
 def entries_in(
@@ -312,7 +317,7 @@ def owner_of(connection: Connection, key: int) -> int:
 
 def misplaced_entries(connection: Connection, key: int) -> list[tuple[int, int]]:
     """Return the branch and position of entries that no message is at."""
-    return [(branch, at) for branch, at in _ASTRAY.rows(connection, {"key": key})]
+    return [(branch, at) for branch, at in _MISPLACED.rows(connection, {"key": key})]
 
 
 def is_entry_of(message: Message, owner_key: int, kind: int, words: frozenset[str]) -> bool:
@@ -327,7 +332,7 @@ def is_entry_of(message: Message, owner_key: int, kind: int, words: frozenset[st
     return not said.isascii() or words == {*marks_of(owner_key, kind), *distinct_words(said)}
 
 
-def leave_no_words(connection: Connection) -> None:
+def remove_deleted_words(connection: Connection) -> None:
     """Remove the words of deleted entries from the index of a file.
 
     If library and index can, they have removed them already.

@@ -45,14 +45,14 @@ def profile_lines(connection: Connection, owner: str | None) -> list[Line]:
     ]
 
 
-def owned(connection: Connection, owner: str) -> list[int]:
+def session_keys_of(connection: Connection, owner: str) -> list[int]:
     """Return the keys of an owner's sessions, in the order in which exports have them."""
     return sorted(erasure_rows.sessions_of(connection, owner))
 
 
 def session_lines(connection: Connection, key: int) -> list[str]:
     """Return the lines of a session as it is at one moment."""
-    return [lines.written(line) for line in _session_lines(connection, key)]
+    return [lines.to_text(line) for line in _session_lines(connection, key)]
 
 
 def _session_lines(connection: Connection, key: int) -> Iterator[Line]:

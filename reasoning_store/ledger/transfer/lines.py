@@ -198,7 +198,7 @@ _DEFAULTS: Mapping[type, dict[str, Any]] = {
 # To text
 
 
-def written(line: Line) -> str:
+def to_text(line: Line) -> str:
     """Return a line as text, its end included."""
     return codec.dumps(_json(line)) + "\n"
 

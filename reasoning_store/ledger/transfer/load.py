@@ -43,7 +43,7 @@ _STORED = Statement(
 )
 _SUMS = {"sum_reasoning": "reported", "sum_counted": "counted", "sum_unreported": "unreported"}
 """The columns of a session's reasoning budget, and the fields of its line."""
-_FINISH = Statement(
+_SET_FIELDS = Statement(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
     .values(
@@ -115,18 +115,18 @@ def load(connection: Connection, owner: str, incoming: IncomingSession) -> Loade
                 _load_draft(connection, branch.draft)
     if is_new:
         with at_line(incoming.number):
-            _finish(connection, key, incoming.line, incoming.recounted)
+            _set_fields(connection, key, incoming.line, incoming.recounted)
     total = sum(len(branch.messages) for branch in incoming.branches.values())
     return Loaded(new, total - new)
 
 
-def _finish(connection: Connection, key: int, line: SessionLine, recounted: int) -> None:
-    """Set what appends do not set; refuse sums that the messages do not give."""
+def _set_fields(connection: Connection, key: int, line: SessionLine, recounted: int) -> None:
+    """Set the fields that appends do not set; refuse sums that the messages do not give."""
     counted = None if line.counted is None else max(line.counted + recounted, 0)
     used = (line.reported, counted, line.unreported)
     if None in used:
         used = (None, None, None)
-    _FINISH.run(
+    _SET_FIELDS.run(
         connection,
         {
             "key": key,
@@ -175,7 +175,7 @@ def _load_messages(connection: Connection, key: int, branch: IncomingBranch) -> 
     new: list[IncomingMessage] = []
     for message in given:
         if message.position in stored:
-            _compare(message, number, *stored[message.position])
+            _refuse_another(message, number, *stored[message.position])
         else:
             new.append(message)
     for first in range(0, len(new), _AT_ONCE):
@@ -183,7 +183,7 @@ def _load_messages(connection: Connection, key: int, branch: IncomingBranch) -> 
     return len(new)
 
 
-def _compare(
+def _refuse_another(
     message: IncomingMessage, branch: int, id: str, digest: bytes, erased_at: int | None
 ) -> None:
     columns = message.encoded.columns

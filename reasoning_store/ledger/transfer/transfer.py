@@ -62,12 +62,12 @@ class Transfer:
         Each session is read at one moment, whole, and waits in memory: nothing is held open between
         two lines.
         """
-        yield lines.written(HeaderLine(version=lines.VERSION))
+        yield lines.to_text(HeaderLine(version=lines.VERSION))
         if session_key is None:
             for profile in self._database.read(
                 lambda connection: export.profile_lines(connection, owner)
             ):
-                yield lines.written(profile)
+                yield lines.to_text(profile)
         exported = 0
         for key in self._exported(session_key, owner):
             try:
@@ -80,7 +80,7 @@ class Transfer:
             yield from found
             if progress is not None:
                 progress(share_up_to(key))
-        yield lines.written(EndLine(sessions=exported))
+        yield lines.to_text(EndLine(sessions=exported))
 
     def _exported(self, session_key: int | None, owner: str | None) -> Iterator[int]:
         if session_key is not None:
@@ -88,7 +88,7 @@ class Transfer:
             return
         if owner is not None:
             yield from self._database.read(
-                lambda connection: export.owned(connection, owner), single=True
+                lambda connection: export.session_keys_of(connection, owner), single=True
             )
             return
         after = -1
@@ -133,11 +133,11 @@ class Transfer:
         for number, text in enumerate(given, 1):
             reader.number = number
             try:
-                reader.take(text)
+                reader.read_line(text)
             except LineError as error:
-                raise reader.named(error.error, error.number) from None
+                raise reader.name_line(error.error, error.number) from None
             except (InvalidCall, Conflict, NotFound) as error:
-                raise reader.named(error, number) from None
+                raise reader.name_line(error, number) from None
         if not reader.ended:
             raise InvalidCall(
                 f"line {reader.number}: the lines stop before their end"
@@ -221,7 +221,7 @@ class _Reader:
     sessions: int = 0
     current: IncomingSession | None = None
 
-    def take(self, text: str | bytes) -> None:
+    def read_line(self, text: str | bytes) -> None:
         """Take one line; nothing, for an empty one."""
         if not isinstance(text, str | bytes):
             raise InvalidCall("a line is a string or bytes")
@@ -234,21 +234,21 @@ class _Reader:
             self.check(line)
         match line:
             case BranchLine():
-                self._inside().add_branch(line, self.number)
+                self._open_session().add_branch(line, self.number)
             case MessageLine():
-                self._inside().add_message(line, self.number)
+                self._open_session().add_message(line, self.number)
             case CompactionLine():
-                self._inside().add_compaction(line, self.number)
+                self._open_session().add_compaction(line, self.number)
             case DraftLine():
-                self._inside().add_draft(line, self.number)
+                self._open_session().add_draft(line, self.number)
             case SessionEndLine():
-                self._end_session(self._inside(), line)
+                self._end_session(self._open_session(), line)
             case _:
                 if self.current is not None:
                     raise InvalidCall("the session before this line was not ended")
-                self._take_outside(line)
+                self._read_between_sessions(line)
 
-    def _take_outside(self, line: Line) -> None:
+    def _read_between_sessions(self, line: Line) -> None:
         match line:
             case HeaderLine():
                 if line.version > lines.VERSION:
@@ -290,7 +290,7 @@ class _Reader:
         self.current = None
         self.sessions += 1
 
-    def named(self, error: ReasoningStoreError, number: int) -> ReasoningStoreError:
+    def name_line(self, error: ReasoningStoreError, number: int) -> ReasoningStoreError:
         """Return an error with its line; of a conflict also with the session and a way out."""
         if not isinstance(error, Conflict):
             return InvalidCall(f"line {number}: {error}", hint=error.hint)
@@ -305,7 +305,7 @@ class _Reader:
     def _owner_of(self, line: SessionLine | ProfileLine) -> str:
         return line.owner if self.owner is None else self.owner
 
-    def _inside(self) -> IncomingSession:
+    def _open_session(self) -> IncomingSession:
         if self.current is None:
             raise InvalidCall("no session was begun for this line")
         return self.current
