@@ -69,7 +69,7 @@ _UNINDEXED_TITLES = Statement(
     .where(*OF_OWNER, _s.title.is_distinct_from(_p.title))
     .limit(bindparam("limit"))
 )
-# Whatever erases locks the session for itself; an append does not wait for this.
+# An erasure locks the session for itself; an append does not wait for this lock.
 _LOCK_SHARED = Statement(
     select(_s.erased_at, _s.title)
     .where(_s.session_key == bindparam("key"))
@@ -174,7 +174,7 @@ def unindexed_titles(
 
 
 def texts_of(message: Message) -> dict[int, str]:
-    """Return what of a message is searched, by kind: what people are shown."""
+    """Return the texts of a message that are searched, by kind: those that people are shown."""
     if message.role not in ("user", "assistant"):
         return {}
     said = [block.text for block in message.blocks if isinstance(block, TextBlock)]
