@@ -7,7 +7,7 @@ each step one short transaction: one that is killed is done again by the next se
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -31,8 +31,8 @@ _KINDS = {"answers": (TITLE, ANSWER), "thinking": (THINKING,), "all": search_loo
 _PARTS, _TITLES, _EVERY = 256, 256, 1 << 62
 _MOST_LOOKED_AT = 500
 """Texts that have the words, but perhaps not side by side, of one search."""
-_STEP, _STEP_CHARACTERS = 512, 1 << 20
-"""Messages, and characters of them, that one step adds."""
+_STEP = 512
+"""Messages that one step adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,9 @@ class Search:
             left = items[limit - 1].place
         return Page(items[:limit], None if left is None else str(left))
 
-    def catch_up(self, owner: str) -> int:
-        """Add the messages since the last search; return how many were read."""
+    def catch_up(self, owner: str) -> None:
+        """Add the messages since the last search."""
         whose = owner_params(owner)
-        total = 0
         while True:
             titles = self._database.read(
                 partial(search_rows.unindexed_titles, whose=whose, limit=_TITLES), single=True
@@ -103,31 +102,24 @@ class Search:
             parts = self._database.read(
                 partial(search_rows.unindexed_parts, whose=whose, limit=_PARTS), single=True
             )
-            total += self._add_messages(parts, whose["owner_key"])
+            self._add_messages(parts, whose["owner_key"])
             if not titles and not parts:
-                return total
+                return
 
-    def _add_messages(self, parts: Sequence[UnindexedPart], key: int) -> int:
+    def _add_messages(self, parts: Sequence[UnindexedPart], key: int) -> None:
         """Add messages of these parts, in steps."""
-        total = 0
-        step: list[tuple[UnindexedPart, int, list[Entry]]] = []
-        messages = characters = 0
+        step: list[tuple[UnindexedPart, list[Entry]]] = []
         for part in sorted(parts, key=lambda part: (part.key, part.branch)):
-            for until, entries in self._read(part, key):
-                step.append((part, until, entries))
-                messages += until - part.first
-                characters += sum([len(entry.words) for entry in entries])
-                part = UnindexedPart(part.key, part.erased_at, part.branch, until, part.until)
-                if messages >= _STEP or characters >= _STEP_CHARACTERS:
-                    total += messages
+            for page in self._read(part, key):
+                step.append(page)
+                if sum(read.until - read.first for read, _ in step) >= _STEP:
                     self._database.write(partial(_add, step=step))
-                    step, messages, characters = [], 0, 0
+                    step = []
         if step:
             self._database.write(partial(_add, step=step))
-        return total + messages
 
-    def _read(self, part: UnindexedPart, key: int) -> Iterator[tuple[int, list[Entry]]]:
-        """Yield the entries of a part page by page, each with where the page ends."""
+    def _read(self, part: UnindexedPart, key: int) -> Iterator[tuple[UnindexedPart, list[Entry]]]:
+        """Yield the pages of a part, each with its entries."""
         for segment in part.messages.pages():
             try:
                 rows = self._database.read(
@@ -136,7 +128,7 @@ class Search:
             except NotFound:
                 return  # erased meanwhile
             entries = [entry for row in rows for entry in search_rows.entries_of(row, key)]
-            yield segment.last + 1, entries
+            yield replace(part, first=segment.first, until=segment.last + 1), entries
 
 
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -144,9 +136,9 @@ def _check(name: str, value: str, allowed: Sequence[str]) -> None:
         raise InvalidCall(f"{name}: one of {', '.join(allowed)}")
 
 
-def _add(connection: Connection, step: Sequence[tuple[UnindexedPart, int, list[Entry]]]) -> None:
-    for part, until, entries in step:
-        search_rows.add_entries(connection, part, until, entries)
+def _add(connection: Connection, step: Sequence[tuple[UnindexedPart, list[Entry]]]) -> None:
+    for part, entries in step:
+        search_rows.add_entries(connection, part, entries)
 
 
 def _add_titles(

@@ -205,25 +205,19 @@ def entries_of(row: StoredRow, owner_key: int) -> list[Entry]:
     ]
 
 
-def add_entries(
-    connection: Connection, part: UnindexedPart, until: int, entries: Sequence[Entry]
-) -> bool:
+def add_entries(connection: Connection, part: UnindexedPart, entries: Sequence[Entry]) -> None:
     """Write the entries of a part; not where another did, or something was erased meanwhile."""
     held = _LOCK_SHARED.row(connection, {"key": part.key})
     if held is None or held[0] != part.erased_at:
-        return False
-    moved = _SET_PROGRESS(connection).row(
-        connection,
-        {
-            "session_key": part.key,
-            "branch": part.branch,
-            "next_position": until,
-            "was": part.first,
-        },
-    )
-    if moved is not None:
+        return
+    progress = {
+        "session_key": part.key,
+        "branch": part.branch,
+        "next_position": part.until,
+        "was": part.first,
+    }
+    if _SET_PROGRESS(connection).row(connection, progress) is not None:
         _insert(connection, part.key, part.branch, entries)
-    return moved is not None
 
 
 def set_title(
