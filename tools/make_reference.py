@@ -119,7 +119,11 @@ def export_lines() -> str:
     by_name = {vars(kind)["kind"]: kind for kind in lines.Line.__subclasses__()}
     for kind in (*by_name.values(), Counts):
         is_line = issubclass(kind, lines.Line)
-        title = f"`{vars(kind)['kind']}`" if is_line else "Counts, inside a message or a compaction"
+        title = (
+            f"`{vars(kind)['kind']}`"
+            if is_line
+            else "`StrictCounts`, inside a message or a compaction"
+        )
         about = attributes(kind)
         rows = [
             (
@@ -143,6 +147,8 @@ def _types_of_fields() -> Iterator[tuple[str, str]]:
     for name, kind in vars(lines).items():
         if get_origin(kind) is Annotated:
             base, info = get_args(kind)
+            if base not in _JSON:
+                continue
             words = [_JSON[base]]
             for one in info.metadata:
                 words += [

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,15 +30,6 @@ from .reads import watched
 from .recounting import recount
 
 FOUND = "what the tool found, at length: " + "much " * 10
-
-
-@pytest.fixture
-def other(tmp_path: Path, sqlite_template: Path) -> Iterator[Ledger]:
-    """An open ledger next to the first."""
-    path = tmp_path / "other.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    with Ledger.open(f"sqlite:///{path}") as opened:
-        yield opened
 
 
 def looked_up(name: str, *results: Any, clearable: int = 7) -> list[NewMessage]:

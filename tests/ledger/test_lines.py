@@ -155,10 +155,9 @@ MALFORMED = [
     ('{"type":"message","message":{},"createdAt":1e3}', "createdAt: is not a whole number"),
     ('{"type":"message","message":{},"created_at":1}', "created_at: is an unknown field"),
     ('{"type":"message","message":{},"counts":[]}', "counts: is not an object"),
-    (
-        '{"type":"message","message":{},"counts":{"thinking":["secret"]}}',
-        "counts.thinking.0: must be",
-    ),
+    ('{"type":"message","message":{},"counts":{"thinking":["secret"]}}', "counts: thinking is not"),
+    ('{"type":"message","message":{},"counts":{"thinking":[true]}}', "counts: thinking is not a"),
+    ('{"type":"message","message":{},"counts":{"visible":"1"}}', "counts: visible is not a whole"),
     ('{"type":"message","message":{},"counts":{"exactness":"secret"}}', "counts.exactness"),
     ('{"type":"message","message":{},"counts":{"a secret":1}}', "counts: has an unknown field"),
     ('{"type":"message","message":{},"repeat":"secret","batch":1}', "repeat: String should match"),

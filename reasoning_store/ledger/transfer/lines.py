@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from reasoning_store.conversation import codec, json_values
 from reasoning_store.conversation.blocks import Counts
@@ -46,6 +47,19 @@ Position: TypeAlias = Annotated[int, _whole_number(1, MOST)]
 Number: TypeAlias = Annotated[int, _whole_number(1, MOST_NUMBER)]
 CountedOn: TypeAlias = Annotated[int, _whole_number(1, (MOST_NUMBER + 1) // 2)]
 """A number after which as many again can follow."""
+
+
+def _strict_counts(given: Any) -> Any:
+    """Refuse what pydantic would make a whole number of."""
+    for name in ("visible", "thinking", "clearable"):
+        value = given.get(name, 0) if isinstance(given, dict) else 0
+        numbers = value if isinstance(value, list) else [value]
+        if any(type(number) is not int for number in numbers):
+            raise PydanticCustomError("counts", f"{name} is not a whole number")
+    return given
+
+
+StrictCounts: TypeAlias = Annotated[Counts, BeforeValidator(_strict_counts)]
 KeyColumn: TypeAlias = Annotated[str, Field(strict=True, pattern="^[0-9a-f]{32}$")]
 """The column of the idempotency key of an attempt."""
 
@@ -112,7 +126,7 @@ class MessageLine(Line):
     id: Text | None = None
     created_at: Time | None = None
     message: dict[str, Any]
-    counts: Counts | None = None
+    counts: StrictCounts | None = None
     sent: dict[str, Any] | None = None
     repeat: KeyColumn | None = None
     """The column of its idempotency key, where it is the first of what was appended so."""
@@ -133,7 +147,7 @@ class CompactionLine(Line):
     """The message that replaces the range; a clearing has no message."""
     clears: Flag = False
     """It clears the tool results of its range, which begins at 1."""
-    counts: Counts | None = None
+    counts: StrictCounts | None = None
     effective: Total | None = None
     """The tokens of the next request once this was in force."""
     supersedes: list[Number] = field(default_factory=list)

@@ -236,39 +236,29 @@ def _load_draft(connection: Connection, row: DraftRow) -> None:
 
 
 def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) -> None:
-    """Write the compactions of a branch that are not there.
+    """Write the compactions of a branch that are not there; none, if others are.
 
-    They are checked together, since each names others. One that is there stays, but for its
-    undoing, which is for good; the one that supersedes it follows from all of them.
+    One that is there stays, but for its undoing, which is for good. The one that supersedes it
+    follows from all of them.
     """
     given = branch.compactions
     if not given:
         return
     lineage = branches.get(connection, key, branch.line.number)
-    end = lineage.next_position
     rows = [one.row for one in given.values()]
-    for number, detail in compaction_rows.placement_problems(rows, end):
+    for number, detail in compaction_rows.placement_problems(rows, lineage.next_position):
         raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
     stored = {row.number: row for row in compaction_rows.all_of(connection, key, lineage.number)}
     every = dict(stored)
     for row in rows:
-        line = given[row.number].number
-        there = stored.get(row.number)
-        if there is None:
-            with at_line(line):
+        with at_line(given[row.number].number):
+            every[row.number] = _merged(row, stored.get(row.number))
+            if row.number not in stored:
                 _check_turns(connection, key, lineage, row)
-            every[row.number] = row
-        elif not _is_same(row, there):
-            raise LineError(line, Conflict("another compaction of this number is there"))
-        elif there.undone_at is None:
-            every[row.number] = replace(there, undone_at=row.undone_at)
+                if not stored.keys() <= given.keys():
+                    raise Conflict("other compactions are there")
     by = compaction_rows.superseders(every.values())
     every = {number: replace(row, superseded_by=by.get(number)) for number, row in every.items()}
-    wrong = {number for number, _ in compaction_rows.placement_problems(every.values(), end)}
-    if wrong:
-        new_first = sorted(given, key=lambda number: number in stored)
-        number = next((one for one in new_first if one in wrong), new_first[0])
-        raise LineError(given[number].number, Conflict("other compactions are there"))
     this = {"key": key, "of": lineage.number}
     new = [row for number, row in every.items() if number not in stored]
     if new:
@@ -282,6 +272,15 @@ def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) 
             if number in stored and row != stored[number]
         ],
     )
+
+
+def _merged(row: CompactionRow, stored: CompactionRow | None) -> CompactionRow:
+    """Return a compaction as it is to be stored; refuse another one of its number."""
+    if stored is None:
+        return row
+    if not _is_same(row, stored):
+        raise Conflict("another compaction of this number is there")
+    return stored if stored.undone_at is not None else replace(stored, undone_at=row.undone_at)
 
 
 def _is_same(one: CompactionRow, other: CompactionRow) -> bool:
