@@ -123,10 +123,11 @@ def resolve(
     at_address = api_of_address(base_url, known) or usual
     default = usual if is_dialect(usual, at_address) else at_address
     wanted = api_name(api) if api is not None else default
-    for row in _tables().contracts:
+    tables = _tables()
+    for row in tables.contracts:
         if own and row.provider == own and row.api == wanted and matches_model(model, row.models):
-            return _with_template(_with_model(row, model), model)
-    return _with_template(_own_row(wanted), model)
+            return _with_rules(_with_rules(row, tables.models, model), tables.templates, model)
+    return _with_rules(_own_row(wanted), tables.templates, model)
 
 
 def mirrored_fields(contract: Contract) -> tuple[str, ...]:
@@ -249,18 +250,13 @@ def _own_row(api: str) -> Contract:
     return next((row for row in rows if row.api == api and row.provider is None), Contract(api=api))
 
 
-def _with_model(contract: Contract, model: str | None) -> Contract:
-    for item in _tables().models if model else ():
-        if item.matches(contract, model):
-            return contract.with_rules(item.rules)
-    return contract
-
-
-def _with_template(contract: Contract, model: str | None) -> Contract:
-    for template in _tables().templates if model else ():
-        if template.matches(contract, model):
-            return contract.with_rules(template.rules)
-    return contract
+def _with_rules(
+    contract: Contract, of_models: Sequence[ModelRules | Template], model: str | None
+) -> Contract:
+    """Return a contract with the first rules that are for the model."""
+    found = (item.rules for item in of_models if model and item.matches(contract, model))
+    rules = next(found, None)
+    return contract if rules is None else contract.with_rules(rules)
 
 
 # Reading the file, and rows of an application's own
