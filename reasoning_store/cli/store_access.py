@@ -97,14 +97,14 @@ def make_folder(call: Call) -> None:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def open_or_create(call: Call, *, unless: bool = False) -> Store:
-    """Open a database and make it if it is absent; with ``unless``, open one in memory."""
+def open_or_create(call: Call, *, dry_run: bool = False) -> Store:
+    """Open a database; an absent one is made, on a ``dry_run`` in memory."""
     path = database_file(call)
     if path is None or file_exists(path):
         return open_existing(call)
     from reasoning_store.store import Store
 
-    if unless:
+    if dry_run:
         return Store("sqlite://")
     make_folder(call)
     store = Store(database_url(call))

@@ -48,16 +48,16 @@ def print_transcript(
         head = _heading(item, compactions, is_short=not page.is_terminal, has_id=ids)
         page.line(f"[{item.position}] {head}", style)
         for block in item.message.blocks:
-            for prefix, text, style in pieces_of(block, thinking):
-                page.paragraph(prefix, text, style)
+            print_block(page, block, thinking)
 
 
-def pieces_of(block: Block, thinking: str) -> list[tuple[str, str, str]]:
-    """Return a block's text, with the beginning of its lines and its style at a terminal."""
-    if isinstance(block, ThinkingBlock):
-        text = block.thought or "(not readable)"
-        return [] if thinking == "none" else [("  | ", _shorten_thought(text, thinking), "dim")]
-    return [("  ", _block_text(block), "")]
+def print_block(page: Page, block: Block, thinking: str = "full") -> None:
+    """Print the text of a block, its thinking as far as it is asked for."""
+    if not isinstance(block, ThinkingBlock):
+        page.paragraph("  ", _block_text(block))
+    elif thinking != "none":
+        text = _shorten_thought(block.thought or "(not readable)", thinking)
+        page.paragraph("  | ", text, "dim")
 
 
 def markdown(

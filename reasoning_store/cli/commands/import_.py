@@ -171,7 +171,7 @@ def _import_lines(
     dry_run: bool,
 ) -> None:
     with (
-        store_access.open_or_create(call, unless=dry_run) as store,
+        store_access.open_or_create(call, dry_run=dry_run) as store,
         _dry_run_store(store, path, owner) if dry_run else nullcontext(store) as into,
         Progress("importing", os.path.getsize(path)) as progress,
         files.open_to_read(path) as lines,
@@ -244,7 +244,7 @@ def _import_histories(
     from reasoning_store.importers.into_store import import_conversations
 
     with (
-        store_access.open_or_create(call, unless=dry_run) as store,
+        store_access.open_or_create(call, dry_run=dry_run) as store,
         Progress("importing") as progress,
     ):
         read = progress.each(found.conversations())

@@ -11,7 +11,7 @@ from reasoning_store.cli import captures
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import read_file, takes_target
 from reasoning_store.cli.output import Page, print_answer
-from reasoning_store.cli.transcript import pieces_of
+from reasoning_store.cli.transcript import print_block
 
 
 @click.command("replay", cls=Command, examples=("replay stream.jsonl",), answers="message chunks")
@@ -39,8 +39,7 @@ def replay(call: Call, capture: IO[bytes], chunks: bool, target: dict[str, Any])
             page.table(("chunk", "what"), [(str(chunk["type"]), _gist(chunk)) for chunk in shown])
             return
         for block in message.blocks:
-            for prefix, text, style in pieces_of(block, "full"):
-                page.paragraph(prefix, text, style)
+            print_block(page, block)
         if message.metadata:
             page.line()
             for name, value in message.metadata.items():

@@ -216,7 +216,7 @@ def _serve(
 
     @contextmanager
     def open_app() -> Iterator[Starlette]:
-        with store_access.open_or_create(call, unless=check) as store:
+        with store_access.open_or_create(call, dry_run=check) as store:
             yield make_app(store, options)
 
     if workers > 1:
@@ -224,7 +224,7 @@ def _serve(
             raise InvalidCall(
                 "--workers: a database in memory belongs to one process", hint="--db chat.db"
             )
-        with store_access.open_or_create(call, unless=check):
+        with store_access.open_or_create(call, dry_run=check):
             pass  # it is made and upgraded once
     if check:
         with open_app():
