@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
-from reasoning_store.importers import formats
+from reasoning_store.importers import formats, openai_items
+from reasoning_store.importers.source_messages import SourceMessage
 
 
 class ClientMessage(NamedTuple):
@@ -200,37 +201,25 @@ def _weave(
     return [part if is_thinking(part) else next(mine) for part in written]
 
 
-_MODEL_ITEMS: Final = frozenset({"function_call", "custom_tool_call", "reasoning"})
-_RESULT_ITEMS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
-
-
-def _is_reply_item(item: Mapping[str, Any]) -> bool:
-    kind = item.get("type", "message")
-    if kind == "message":
-        return item.get("role") == "assistant"
-    return kind in _MODEL_ITEMS or (kind.endswith("_call") and kind not in _RESULT_ITEMS)
-
-
 def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
-    index = 0
-    given = [item if isinstance(item, Mapping) else {} for item in items]
-    while index < len(given):
-        first = index
-        item = given[index]
-        if _is_reply_item(item):
-            while index < len(given) and _is_reply_item(given[index]):
-                index += 1
-            reply = given[first:index]
-            thinks = any(item.get("type") == "reasoning" for item in reply)
-            blocks = [block for item in reply for block in _reply_blocks(item)]
-            yield ClientMessage(rs.assistant(*blocks), first, index - 1, thinks)
-            continue
-        index += 1
-        if item.get("type") in _RESULT_ITEMS:
+    placed = [
+        SourceMessage(place="", line=index, value=item if isinstance(item, Mapping) else {})
+        for index, item in enumerate(items)
+    ]
+    for role, run in openai_items.item_runs(placed):
+        first, last, item = run[0].line, run[-1].line, run[0].value
+        kinds = [one.value.get("type", "message") for one in run]
+        if all(kind == "item_reference" for kind in kinds):
+            continue  # the host has the item
+        if role == "assistant":
+            thinks = "reasoning" in kinds
+            blocks = [block for one in run for block in _reply_blocks(one.value)]
+            yield ClientMessage(rs.assistant(*blocks), first, last, thinks)
+        elif role == "tool":
             block = _result(item.get("call_id"), item.get("output"))
-            yield ClientMessage(rs.tool(block), first, first, False)
-        elif item.get("role") == "user":
-            yield ClientMessage(rs.user(_text(item.get("content"))), first, first, False)
+            yield ClientMessage(rs.tool(block), first, last, False)
+        elif role == "user":
+            yield ClientMessage(rs.user(_text(item.get("content"))), first, last, False)
 
 
 def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
