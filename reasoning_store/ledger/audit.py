@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, func, select
@@ -323,7 +322,7 @@ class Audit:
         after = -1
         while True:
             try:
-                keys = self._database.read(partial(sessions.some_keys, after=after), single=True)
+                keys = self._database.read_one(sessions.some_keys, after=after)
             except CorruptRow as error:
                 problems.append(Problem("unreadable", str(error)))
                 break
@@ -347,9 +346,7 @@ class Audit:
     ) -> tuple[int, list[Problem]]:
         """Return how many messages a session has, and its problems with its name on them."""
         try:
-            found, lineages, problems = self._database.read(
-                lambda connection: session(connection, key, encodings)
-            )
+            found, lineages, problems = self._database.read(session, key, encodings)
         except CorruptRow as error:
             return 0, [Problem("unreadable", str(error), key)]
         messages = 0
@@ -365,7 +362,7 @@ class Audit:
 
     def _verify_messages(self, key: int, part: Segment) -> list[Problem]:
         try:
-            return self._database.read(lambda connection: messages_of(connection, key, part))
+            return self._database.read(messages_of, key, part)
         except CorruptRow as error:
             # One by one, to know which message cannot be read, or is in a damaged page of the file.
             if part.first == part.last:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, select, union_all
@@ -308,14 +307,14 @@ class Branches:
         self._drafts = drafts
 
     def all_of(self, session_key: int) -> list[BranchRow]:
-        return self._database.read(lambda connection: all_of(connection, session_key), single=True)
+        return self._database.read_one(all_of, session_key)
 
     def head(self, session_key: int, branch: int) -> RunningTotals:
         """Return the running totals at the head of a branch; its position is the last one."""
         return self.get(session_key, branch).totals
 
     def get(self, session_key: int, branch: int) -> BranchRow:
-        return self._database.read(partial(get, key=session_key, branch=branch), single=True)
+        return self._database.read_one(get, key=session_key, branch=branch)
 
     def fork(
         self,

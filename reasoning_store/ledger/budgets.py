@@ -54,7 +54,7 @@ class Budgets:
 
     def get(self, session_key: int) -> BudgetRow:
         """Return the reasoning that a session has used, on all branches, and its reported marks."""
-        return self._database.read(lambda connection: get(connection, session_key), single=True)
+        return self._database.read_one(get, session_key)
 
     def remember(self, session_key: int, name: str) -> bool:
         """Store that a mark was reported; True for the first caller, of all processes."""

@@ -107,7 +107,7 @@ class Drafts:
             if begun is not None:
                 position, created_at = begun
                 return replace(draft, position=position, created_at=created_at)
-            other = self._database.read(lambda connection: self._other_draft(connection, draft))
+            other = self._database.read(self._other_draft, draft)
             if other is not None:
                 self._messages.end_draft(other, resolve, (), now=self._clock.now())
 
@@ -200,7 +200,7 @@ class Drafts:
         if position is not None:
             return new_rows(draft.branch, position, encoded)
         try:
-            return self._database.read(lambda connection: _rows_of_end(connection, draft, encoded))
+            return self._database.read(_rows_of_end, draft, encoded)
         except Conflict as conflict:
             ended = conflict.stored[0] if conflict.stored else None
             if others and ended is not None and ended.id == draft.id:
@@ -225,9 +225,7 @@ class Drafts:
         interrupted. If readers see no draft, nothing happens.
         """
         check_number("position", position)
-        found = self._database.read(
-            lambda connection: branches.get(connection, session_key, branch), single=True
-        )
+        found = self._database.read_one(branches.get, session_key, branch)
         # What has arrived of a draft may be much: it is read only where it is asked for.
         draft = self.get(session_key, branch) if position == found.next_position else None
         if draft is None or draft.position != position or not draft.parts:
@@ -243,20 +241,13 @@ class Drafts:
         """Return what has arrived of a branch's draft after so many parts, if there is one."""
         branches.check_branch(branch)
         now = self._clock.now()
-        return self._database.read(
-            lambda connection: draft_rows.arrived(
-                connection, session_key, branch, after=after, now=now
-            ),
-            single=True,
+        return self._database.read_one(
+            draft_rows.arrived, session_key, branch, after=after, now=now
         )
 
     def ended_as(self, session_key: int, branch: int, id: str, position: int) -> StoredRow | None:
         """Return the message that a draft ended as, if it is there."""
-        rows = self._database.read(
-            lambda connection: history.from_position(
-                connection, session_key, branch, position, count=1
-            )
-        )
+        rows = self._database.read(history.from_position, session_key, branch, position, count=1)
         return next((row for row in rows if row.id == id), None)
 
     def follow(self, session_key: int, branch: int, arrival: Arrival) -> None:
@@ -303,9 +294,7 @@ class Drafts:
     def get(self, session_key: int, branch: int) -> DraftRow | None:
         """Return the draft of a branch with all of its parts, if there is one."""
         now = self._clock.now()
-        return self._database.read(
-            lambda connection: draft_rows.get(connection, session_key, branch, now=now), single=True
-        )
+        return self._database.read_one(draft_rows.get, session_key, branch, now=now)
 
 
 def _rows_of_end(

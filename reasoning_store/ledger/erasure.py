@@ -111,9 +111,7 @@ class Erasure:
         _check_only(only, "reasoning")
         self._drafts.end_draft_at(session_key, branch, position, resolve, at_once=True)
         if only is None:
-            changes = self._database.read(
-                lambda connection: erasure_rows.to_empty(connection, session_key, branch, position)
-            )
+            changes = self._database.read(erasure_rows.to_empty, session_key, branch, position)
         else:
             row, encoding = self._database.read(
                 lambda connection: (
@@ -159,9 +157,7 @@ class Erasure:
         self, owner: str, before: int | None, delete: Callable[[int], Deleted | None]
     ) -> Deleted:
         """Delete of each session of an owner; another process may delete one meanwhile."""
-        keys = self._database.read(
-            lambda connection: erasure_rows.sessions_of(connection, owner, before), single=True
-        )
+        keys = self._database.read_one(erasure_rows.sessions_of, owner, before)
         total = Deleted()
         for key in keys:
             with suppress(NotFound):
@@ -189,9 +185,7 @@ class Erasure:
         if only != "reasoning":
             return self._write_erasure(partial(self._remove, key=key, before=before, only=only))
         changes: list[Change] = []
-        lineages = self._database.read(
-            lambda connection: branches.all_of(connection, key), single=True
-        )
+        lineages = self._database.read_one(branches.all_of, key)
         for lineage in lineages:
             draft = self._drafts.get(key, lineage.number)
             if draft is not None:
@@ -202,9 +196,7 @@ class Erasure:
 
     def _pages(self, key: int) -> Iterator[tuple[list[StoredRow], str]]:
         """Yield the rows of every branch without their thinking, each once."""
-        for lineage in self._database.read(
-            lambda connection: branches.all_of(connection, key), single=True
-        ):
+        for lineage in self._database.read_one(branches.all_of, key):
             for part in lineage.own_messages.pages():
 
                 def page(

@@ -326,9 +326,7 @@ class History:
     def by_idempotency_key(self, session_key: int, idempotency_key: str) -> list[StoredRow] | None:
         """Return what was appended under a key, if anything was."""
         text = encode.key_digest(idempotency_key)
-        return self._database.read(
-            lambda connection: by_idempotency_key(connection, session_key, text)
-        )
+        return self._database.read(by_idempotency_key, session_key, text)
 
     def read(self, session_key: int, branch: int, **window: int | None) -> list[StoredRow]:
         return self.moment(session_key, branch, **window).rows
@@ -336,9 +334,7 @@ class History:
     def get(
         self, session_key: int, branch: int, position: int, *, thinking: bool = True
     ) -> StoredRow:
-        return self._database.read(
-            lambda connection: get(connection, session_key, branch, position, thinking=thinking)
-        )
+        return self._database.read(get, session_key, branch, position, thinking=thinking)
 
     def moment(
         self,
@@ -358,31 +354,27 @@ class History:
         one by ``tokens`` holds fewer. The draft and the branches are those of the same moment.
         """
         return self._database.read(
-            partial(
-                window_snapshot,
-                key=session_key,
-                branch=branch,
-                limit=limit,
-                tokens=tokens,
-                before=before,
-                after=after,
-                now=self._clock.now(),
-            )
+            window_snapshot,
+            key=session_key,
+            branch=branch,
+            limit=limit,
+            tokens=tokens,
+            before=before,
+            after=after,
+            now=self._clock.now(),
         )
 
     def moment_at(self, session_key: int, branch: int, position: int) -> HistorySnapshot:
         """Return one message with the branches, or the draft that is at its position."""
         now = self._clock.now()
         return self._database.read(
-            partial(message_snapshot, key=session_key, branch=branch, position=position, now=now)
+            message_snapshot, key=session_key, branch=branch, position=position, now=now
         )
 
     def locate(self, session_key: int, branch: int, ids: Sequence[str]) -> tuple[int, list[int]]:
         """Return a branch that has these messages, and the position of each: ``branch``, if it
         has them all."""
-        return self._database.read(
-            lambda connection: message_ids.locate_all(connection, session_key, branch, ids)
-        )
+        return self._database.read(message_ids.locate_all, session_key, branch, ids)
 
     def find_session(
         self, owner: str, id: str, *, latest: bool = False

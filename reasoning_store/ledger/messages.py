@@ -128,9 +128,7 @@ class Messages:
             ):
                 return None
             found = self._database.read(
-                lambda connection: self._read_obstacle(
-                    connection, session_key, branch, encoded, key_text, after
-                )
+                self._read_obstacle, session_key, branch, encoded, key_text, after
             )
             if found.stored is not None:
                 return found.stored
@@ -289,9 +287,7 @@ class Messages:
             # The draft is taken over, so that its message has to be stored all the same.
             self.append_encoded(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             key, branch, last = draft.session_key, draft.branch, first - 1
-            raise self._database.read(
-                lambda connection: _stale(connection, key, branch, last, after)
-            )
+            raise self._database.read(_stale, key, branch, last, after)
         if not (ended or behind):
             dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
             return first if dropped else None

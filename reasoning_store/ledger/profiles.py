@@ -181,12 +181,12 @@ class Profiles:
 
     def all_of(self, owner: str) -> list[ProfileRow]:
         """Return the profiles of an owner, by name."""
-        rows = self._database.read(lambda connection: all_of(connection, owner), single=True)
+        rows = self._database.read_one(all_of, owner)
         return [row for row in rows if row.name != DEFAULT]
 
     def default_of(self, owner: str) -> dict[str, Any]:
         """Return what the sessions of an owner take where neither they nor a profile set it."""
-        rows = self._database.read(lambda connection: all_of(connection, owner), single=True)
+        rows = self._database.read_one(all_of, owner)
         return next((row.settings for row in rows if row.name == DEFAULT), {})
 
     def drop(self, owner: str, name: str) -> None:

@@ -111,9 +111,7 @@ class Reports:
         statement = _statement(names, whose=owner is not None)
         # Several rows can be one group: a model that was reached under two addresses.
         sums: dict[tuple[str | None, ...], list[int]] = {}
-        for row in self._database.read(
-            lambda connection: statement.rows(connection, params), single=True
-        ):
+        for row in self._database.read_one(statement.rows, params):
             found = zip(names, row[: len(names)], strict=True)
             group = tuple([_GROUPS[name].value(value) for name, value in found])
             before = sums.get(group, [0] * len(_SUMS))

@@ -310,7 +310,7 @@ class Sessions:
 
     def get(self, owner: str, id: str) -> SessionRow:
         """Return a session; another owner's is not found."""
-        return self._database.read(lambda connection: get(connection, owner, id), single=True)
+        return self._database.read_one(get, owner, id)
 
     def kept_settings(self, owner: str, id: str) -> KeptSettings:
         """Return the settings that are stored for a session, layer by layer."""
@@ -336,15 +336,11 @@ class Sessions:
         which = SessionFilter(
             archived=archived, title=title, metadata=metadata or {}, since=since, before=before
         )
-        return self._database.read(
-            lambda connection: read_page(connection, owner, which, limit=limit, after=after)
-        )
+        return self._database.read(read_page, owner, which, limit=limit, after=after)
 
     def owners(self, *, limit: int, after: str | None) -> Page[str]:
         """Return a page of the owners who have sessions."""
-        return self._database.read(
-            lambda connection: read_owners(connection, limit=limit, after=after), single=True
-        )
+        return self._database.read_one(read_owners, limit=limit, after=after)
 
     def rename(self, session_key: int, title: str | None) -> SessionRow:
         return self._change(session_key, "title", title_column(title))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Connection, bindparam, select
 
@@ -47,6 +46,7 @@ from reasoning_store.ledger.view_records import (
     ViewTotals,
 )
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _b, _m = bodies.c, messages.c
 _REPLIES = select(_b.position, _b.sent, _m.created_at, _m.input).where(
@@ -316,7 +316,9 @@ def _recorded_request(branch: int, row: Sequence[Any]) -> RecordedRequest:
 class Reads(Protocol):
     """A database, or one transaction on it."""
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
 
 
 class _Snapshot:
@@ -325,8 +327,10 @@ class _Snapshot:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
-        return work(self._connection)
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return work(self._connection, *args, **kwargs)
 
 
 class Views:
@@ -341,37 +345,29 @@ class Views:
 
     def view_totals(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
         """Return what a count of any policy needs at the head, or at an earlier position."""
-        return self._database.read(
-            lambda connection: view_totals(connection, session_key, branch, at)
-        )
+        return self._database.read(view_totals, session_key, branch, at)
 
     def request_snapshot(
         self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
     ) -> RequestSnapshot:
         """Return the session, what its next request needs to be counted, and the last sent."""
         return self._database.read(
-            partial(request_snapshot, session=session, branch=branch, at=at, with_last=with_last)
+            request_snapshot, session=session, branch=branch, at=at, with_last=with_last
         )
 
     def last_request(
         self, session_key: int, branch: int, at: int | None = None
     ) -> RecordedRequest | None:
         """Return the last recorded reply's request, at the head or at an earlier position."""
-        return self._database.read(
-            lambda connection: last_request(connection, session_key, branch, at)
-        )
+        return self._database.read(last_request, session_key, branch, at)
 
     def in_force_when_sent(self, session_key: int, request: RecordedRequest) -> ActiveCompactions:
         """Return what was in force when the request of a recorded reply was made."""
-        return self._database.read(
-            lambda connection: in_force_when_sent(connection, session_key, request)
-        )
+        return self._database.read(in_force_when_sent, session_key, request)
 
     def requests_from(self, session_key: int, branch: int, first: int) -> list[RecordedRequest]:
         """Return the requests of the recorded replies from a position on."""
-        return self._database.read(
-            lambda connection: requests_from(connection, session_key, branch, first)
-        )
+        return self._database.read(requests_from, session_key, branch, first)
 
     def view(
         self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
@@ -382,21 +378,19 @@ class Views:
         is the thinking of messages before ``thinking_from``. Old tool results are cleared.
         """
         return self._database.read(
-            partial(view, key=session_key, branch=branch, at=at, thinking_from=thinking_from)
+            view, key=session_key, branch=branch, at=at, thinking_from=thinking_from
         )
 
     def splits(self, session_key: int, branch: int, position: int) -> bool:
         """Whether a call up to a position is answered after it, in its turn or the next."""
-        return self._database.read(
-            lambda connection: history.splits(connection, session_key, branch, position)
-        )
+        return self._database.read(history.splits, session_key, branch, position)
 
     def compactions(
         self, session_key: int, branch: int, *, every: bool = False
     ) -> list[CompactionRow]:
         """Return the compactions in force, or every one that the branch ever had."""
         return self._database.read(
-            partial(compactions.of_branch, key=session_key, branch=branch, every=every)
+            compactions.of_branch, key=session_key, branch=branch, every=every
         )
 
     def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:

@@ -46,9 +46,7 @@ class Steps:
         ledger = store._state.ledger
         for _ in range(store._writers):
             ledger.database.read(lambda c: driver(c).execute("SELECT pg_stat_force_next_flush()"))
-        total = ledger.database.read(
-            lambda c: driver(c).execute(_FETCHED).fetchone()[0], single=True
-        )
+        total = ledger.database.read_one(lambda c: driver(c).execute(_FETCHED).fetchone()[0])
         done, self._fetched = int(total) - self._fetched, int(total)
         return done
 

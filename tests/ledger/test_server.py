@@ -348,7 +348,7 @@ def test_an_append_runs_at_read_committed_whatever_the_role_has(plain_url: str) 
         return str(level)
 
     with Ledger.open(plain_url) as ledger:
-        assert ledger.database.read(isolation, single=True) == "repeatable read"
+        assert ledger.database.read_one(isolation) == "repeatable read"
         assert ledger.database.write(isolation, single=True) == "read committed"
 
 

@@ -214,7 +214,7 @@ def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     with closing(opening.open_any_version(store_access.database_url(call))) as database:
         settings = database.read(topology.read_settings)
         cluster = database.read(topology.read_cluster) if is_newest else None
-        away = () if cluster is None else database.read(topology.nodes_away, single=True)
+        away = () if cluster is None else database.read_one(topology.nodes_away)
     if settings.synchronous_commit == "off":
         yield Finding(
             "durability",

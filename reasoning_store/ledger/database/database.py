@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -15,9 +16,6 @@ class Database(Protocol):
     """An open database: two kinds of transaction and no others; neither waits for other code.
 
     It checks that it is open and in its own process, and a driver's errors become ours here.
-    ``single``: ``work`` is short: one statement on PostgreSQL, which needs no
-    transaction around it; on SQLite several of them may share one.
-    ``again_when_lost``: it may run a second time if it is unknown whether it ran.
     """
 
     @property
@@ -25,11 +23,28 @@ class Database(Protocol):
         """Whether it was opened to be read, and refuses every write."""
         ...
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = ...) -> T: ...
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return ``work(connection, ...)``; all that it reads is of one moment."""
+        ...
+
+    def read_one(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the same of a ``work`` that is one statement: it needs no transaction."""
+        ...
 
     def write(
         self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
-    ) -> T: ...
+    ) -> T:
+        """Run ``work`` in one transaction.
+
+        ``single``: it is short: one statement on PostgreSQL, which needs no transaction around it;
+        on SQLite several of them may share one. ``again_when_lost``: it may run a second time if it
+        is unknown whether it ran.
+        """
+        ...
 
     def change_schema(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which may rebuild tables, in one transaction."""

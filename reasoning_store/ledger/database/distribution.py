@@ -189,7 +189,7 @@ def _without_citus(_: bool, is_installed: bool) -> Plan:
 
 
 def _check_nodes(database: Database) -> None:
-    away = database.read(topology.nodes_away, single=True)
+    away = database.read_one(topology.nodes_away)
     if away:
         raise StoreBusy(
             f"a node of the cluster does not answer: {', '.join(away)}",

@@ -221,7 +221,7 @@ def _is_postgres(error: BaseException, kind: str) -> bool:
 
 
 def _is_driver_error(error: BaseException) -> bool:
-    # Most errors come raw (see sql); no driver is imported to know them.
+    # Most errors come raw (see statement.py); no driver is imported to know them.
     return isinstance(error, (DBAPIError, PoolTimeout, UnicodeDecodeError)) or any(
         kind.__name__ == "DatabaseError" and kind.__module__.split(".")[0] in _DRIVERS
         for kind in type(error).__mro__

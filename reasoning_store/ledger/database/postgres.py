@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
@@ -26,6 +26,7 @@ from reasoning_store.ledger.database.guard import Guard
 from reasoning_store.ledger.database.pool import Pool
 from reasoning_store.ledger.database.statement import SCHEMA, STREAMS, driver
 
+P = ParamSpec("P")
 T = TypeVar("T")
 DRIVER = "postgresql+psycopg"
 RETRY_SECONDS = 10.0
@@ -178,11 +179,21 @@ class PostgresDatabase:
     def is_read_only(self) -> bool:
         return self._guard.read_only
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
-        """Run ``work`` on one snapshot."""
-        begin = None if single else _READ
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         with self._guard:
-            return self._run(work, begin, again_when_lost=True)
+            return self._run(
+                lambda connection: work(connection, *args, **kwargs), _READ, again_when_lost=True
+            )
+
+    def read_one(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        with self._guard:
+            return self._run(
+                lambda connection: work(connection, *args, **kwargs), None, again_when_lost=True
+            )
 
     def write(
         self,
@@ -268,7 +279,7 @@ class PostgresDatabase:
 
 
 def _begun(connection: Connection, work: Callable[[Connection], T], begin: str) -> T:
-    # Past SQLAlchemy, as every statement of ours is (see sql).
+    # Past SQLAlchemy, as every statement of ours is (see statement.py).
     raw = driver(connection)
     raw.execute(begin)
     try:

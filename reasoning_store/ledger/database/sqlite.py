@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
@@ -19,6 +19,7 @@ from reasoning_store.ledger.database.sqlite_connections import Connections
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.database.writer import Writer, in_transaction
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _SCRUB_MS = 5000
 """How long an erasure waits for readers in other processes: other writers wait meanwhile."""
@@ -60,16 +61,24 @@ class SqliteDatabase:
     def held_files(self) -> Collection[tuple[int, int]]:
         return self._connections.held_files()
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
-        """Run ``work`` on one snapshot; ``single``: it is one statement."""
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         with self._guard:
             if self._readers is None:
-                return self._writer.run(lambda connection: in_snapshot(connection, work))
-            with self._readers.lent() as connection:
-                if single:
-                    return work(connection)
-                with snapshot(connection):
-                    return work(connection)
+                return self._writer.run(
+                    lambda connection: in_snapshot(connection, work, *args, **kwargs)
+                )
+            with self._readers.lent() as connection, snapshot(connection):
+                return work(connection, *args, **kwargs)
+
+    def read_one(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        if self._readers is None:
+            return self.read(work, *args, **kwargs)
+        with self._guard, self._readers.lent() as connection:
+            return work(connection, *args, **kwargs)
 
     def write(
         self,
@@ -116,8 +125,8 @@ class SqliteDatabase:
 
     def needs_scrub(self) -> bool:
         """Whether an erasure took rows whose bytes are not known to be gone."""
-        return self.path is not None and self.read(
-            lambda connection: scrubbing.is_needed(driver(connection)), single=True
+        return self.path is not None and self.read_one(
+            lambda connection: scrubbing.is_needed(driver(connection))
         )
 
     def unerased(self) -> tuple[str, ...]:
@@ -220,10 +229,15 @@ def snapshot(connection: Connection) -> Iterator[None]:
         raw.commit()  # nothing was written
 
 
-def in_snapshot(connection: Connection, work: Callable[[Connection], T]) -> T:
+def in_snapshot(
+    connection: Connection,
+    work: Callable[Concatenate[Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
     """Run ``work`` in a transaction that reads."""
     with snapshot(connection):
-        return work(connection)
+        return work(connection, *args, **kwargs)
 
 
 def _in_known_transaction(connection: Connection, work: Callable[[Connection], T]) -> T:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
@@ -23,6 +23,7 @@ from reasoning_store.ledger.database.sqlite import in_snapshot
 from reasoning_store.ledger.database.sqlite_connections import Connections
 from reasoning_store.ledger.database.statement import driver
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _ATTEMPTS = 5
 
@@ -42,10 +43,19 @@ class SqliteReading:
     def is_read_only(self) -> bool:
         return True
 
-    def read(self, work: Callable[[Connection], T], *, single: bool = False) -> T:
+    def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Run ``work`` on one snapshot; again where another process began to write meanwhile."""
         with self._guard:
-            return self._unchanged(lambda connection: in_snapshot(connection, work))
+            return self._unchanged(
+                lambda connection: in_snapshot(connection, work, *args, **kwargs)
+            )
+
+    def read_one(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        return self.read(work, *args, **kwargs)
 
     def _unchanged(self, work: Callable[[Connection], T]) -> T:
         for _ in range(_ATTEMPTS):

@@ -94,14 +94,12 @@ class Search:
         """Add the messages since the last search."""
         whose = owner_params(owner)
         while True:
-            titles = self._database.read(
-                partial(search_rows.unindexed_titles, whose=whose, limit=_TITLES), single=True
+            titles = self._database.read_one(
+                search_rows.unindexed_titles, whose=whose, limit=_TITLES
             )
             if titles:
                 self._database.write(partial(_add_titles, titles=titles, whose=whose))
-            parts = self._database.read(
-                partial(search_rows.unindexed_parts, whose=whose, limit=_PARTS), single=True
-            )
+            parts = self._database.read_one(search_rows.unindexed_parts, whose=whose, limit=_PARTS)
             self._add_messages(parts, whose["owner_key"])
             if not titles and not parts:
                 return
@@ -123,7 +121,7 @@ class Search:
         for segment in part.messages.pages():
             try:
                 rows = self._database.read(
-                    partial(history.of_segments, key=part.key, segments=[segment], thinking=True)
+                    history.of_segments, key=part.key, segments=[segment], thinking=True
                 )
             except NotFound:
                 return  # erased meanwhile

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound, ReasoningStoreError
@@ -64,14 +63,12 @@ class Transfer:
         """
         yield lines.to_text(HeaderLine(version=lines.VERSION))
         if session_key is None:
-            for profile in self._database.read(
-                lambda connection: export.profile_lines(connection, owner)
-            ):
+            for profile in self._database.read(export.profile_lines, owner):
                 yield lines.to_text(profile)
         exported = 0
         for key in self._exported(session_key, owner):
             try:
-                found = self._database.read(partial(export.session_lines, key=key))
+                found = self._database.read(export.session_lines, key=key)
             except NotFound:
                 if session_key is not None:
                     raise
@@ -87,12 +84,10 @@ class Transfer:
             yield session_key
             return
         if owner is not None:
-            yield from self._database.read(
-                lambda connection: export.session_keys_of(connection, owner), single=True
-            )
+            yield from self._database.read_one(export.session_keys_of, owner)
             return
         after = -1
-        while keys := self._database.read(partial(sessions.some_keys, after=after), single=True):
+        while keys := self._database.read_one(sessions.some_keys, after=after):
             yield from keys
             after = keys[-1]
 
@@ -173,9 +168,7 @@ class Transfer:
             created_at=self._clock.time(line.created_at),
         )
         row["profile"] = None if line.profile is None else profiles.column_of(line.profile)
-        found = self._database.read(
-            lambda connection: load.encoding_of(connection, row["session_key"]), single=True
-        )
+        found = self._database.read_one(load.encoding_of, row["session_key"])
         return IncomingSession(
             number=number,
             line=line,
