@@ -7,7 +7,7 @@ is worth having, a reader collects the wrong values instead of raising.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeGuard
 
 from reasoning_store.conversation.chunks import Chunk, UnknownChunk
@@ -165,15 +165,6 @@ def optional_mapping(value: Any, name: str, wrong: list[Any]) -> Mapping[str, An
     if value is not None:
         wrong.append({name: value})
     return None
-
-
-def json_or_wrong(value: Any, as_json: Callable[[Any], Any], wrong: list[Any]) -> Any:
-    """Return a value of an event as JSON; only one that is too deep is put into ``wrong``."""
-    try:
-        return as_json(value)
-    except RecursionError:
-        wrong.append(value)
-        return None
 
 
 class StreamedText:

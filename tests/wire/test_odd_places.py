@@ -150,27 +150,6 @@ def deep(levels: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("api", "beside"),
-    [
-        ("gemini.generate_content", "usageMetadata"),
-        ("gemini.generate_content", "promptFeedback"),
-        ("bedrock.converse", "trace"),
-    ],
-)
-def test_what_stands_beside_an_answer_may_be_too_deep_to_be_read(api: str, beside: str) -> None:
-    """The answer is read, and that something was there is reported."""
-    bodies: dict[str, dict[str, Any]] = {
-        "gemini.generate_content": {"candidates": [{"content": {"parts": [{"text": "Yes"}]}}]},
-        "bedrock.converse": {"output": {"message": {"content": [{"text": "Yes"}]}}},
-    }
-
-    message = rs.normalize_response({**bodies[api], beside: deep(2_000)}, api=api)
-
-    assert message.text == "Yes"
-    assert (message.metadata or {})["unknownChunks"] == 1
-
-
-@pytest.mark.parametrize(
     ("api", "event", "place"),
     [
         ("gemini.generate_content", {"candidates": []}, ("usageMetadata",)),

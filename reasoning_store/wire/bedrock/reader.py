@@ -32,7 +32,6 @@ from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
     index_field,
-    json_or_wrong,
     mapping_field,
     plain_value,
     string_field,
@@ -159,8 +158,7 @@ class BedrockReader(EventReader):
 
     def _whole(self, holder: Event) -> list[Chunk]:
         """Return the metadata of the response as a whole."""
-        given = {name: json_or_wrong(holder.get(name), as_json, self.wrong) for name in _WHOLE}
-        return self.read_metadata(given, _WHOLE)
+        return self.read_metadata({name: as_json(holder.get(name)) for name in _WHOLE}, _WHOLE)
 
     def _usage(self, holder: Event) -> list[Chunk]:
         return self.read_usage(holder.get("usage"), _COUNTS, cache_apart=True)

@@ -22,7 +22,6 @@ from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     Malformed,
     is_index,
-    json_or_wrong,
     optional_mapping,
     plain_value,
 )
@@ -121,8 +120,8 @@ class GeminiReader(EventReader):
         feedback = (
             optional_mapping(field(event, "promptFeedback"), "promptFeedback", self.wrong) or {}
         )
-        if feedback and (known := json_or_wrong(feedback, as_json, self.wrong)):
-            out.append(OriginChunk(metadata={"promptFeedback": known}))
+        if feedback:
+            out.append(OriginChunk(metadata={"promptFeedback": as_json(feedback)}))
         if reason := text_of(field(feedback, "blockReason")):
             finishes.append(FinishChunk(reason=reason))
         out += [*self._usage(event), *finishes]
@@ -152,11 +151,9 @@ class GeminiReader(EventReader):
         if _finish_reason(candidate):
             out += state.end_call()
         for name in _SOURCES:
-            if (value := json_or_wrong(field(candidate, name), as_json, self.wrong)) is not None:
+            if (value := as_json(field(candidate, name))) is not None:
                 out += state.about_text({name: value})
-        found = {
-            name: json_or_wrong(field(candidate, name), as_json, self.wrong) for name in _WHOLE
-        }
+        found = {name: as_json(field(candidate, name)) for name in _WHOLE}
         if about := {name: value for name, value in found.items() if value}:
             out.append(OriginChunk(metadata=about, choice=number))
         if out:
@@ -177,7 +174,7 @@ class GeminiReader(EventReader):
             return []
         usage = make_usage(
             read_counts(reported, _COUNTS),
-            json_or_wrong(reported, as_json, self.wrong),
+            as_json(reported),
             reasoning_apart=self._contract.reading.output_excludes_reasoning,
         )
         return [UsageChunk(usage=usage)]

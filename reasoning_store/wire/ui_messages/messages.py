@@ -125,6 +125,25 @@ def whole_thought(text: str, place: int | None, provider: str, metadata: dict[st
     return ReasoningChunk(provider=provider, text=text, content_index=place, metadata=metadata)
 
 
+def thought_chunks(
+    provider: str, phase: Phase, text: str, place: int | None, metadata: dict[str, Any]
+) -> list[Chunk]:
+    """Return a piece of a thought; none for a delta that has nothing but its source."""
+    if phase == "delta" and not text and len(metadata) == 1:
+        return []
+    return [
+        ReasoningChunk(
+            provider=provider,
+            phase=phase,
+            # A redacted block's text is the host's placeholder, not a thought.
+            text="" if metadata.get("redacted") else text,
+            content_index=place,
+            is_complete=phase == "end",
+            metadata=metadata,
+        )
+    ]
+
+
 def no_chunks(event: Event, provider: str, place: int = 0) -> list[Chunk]:
     return []
 
@@ -193,17 +212,7 @@ def _reasoning_reader(phase: Phase) -> Reader:
     def read(event: Event, provider: str) -> list[Chunk]:
         text = first_string(event, "delta", "text") if phase == "delta" else ""
         metadata = _thinking_metadata(event)
-        if phase == "delta" and not text and len(metadata) == 1:
-            return []
-        chunk = ReasoningChunk(
-            provider=provider,
-            phase=phase,
-            text=text,
-            content_index=_id_key(event, "reasoning"),
-            is_complete=phase == "end",
-            metadata=metadata,
-        )
-        return [chunk]
+        return thought_chunks(provider, phase, text, _id_key(event, "reasoning"), metadata)
 
     return read
 

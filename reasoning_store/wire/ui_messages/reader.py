@@ -39,6 +39,7 @@ from reasoning_store.wire.ui_messages.messages import (
     number_of,
     origin_chunks,
     raw_chunks,
+    thought_chunks,
     tool_part,
     usage_chunks,
     whole_thought,
@@ -151,18 +152,7 @@ def _thinking_reader(phase: Phase) -> Reader:
         metadata = _thinking_metadata(event)
         if phase == "end":
             metadata |= _thinking_metadata(_own_entry(event))
-        if phase == "delta" and not text and len(metadata) == 1:
-            return []
-        chunk = ReasoningChunk(
-            provider=provider,
-            phase=phase,
-            # A redacted block's text is the host's placeholder, not a thought.
-            text="" if metadata.get("redacted") else text,
-            content_index=_content_index(event),
-            is_complete=phase == "end",
-            metadata=metadata,
-        )
-        return [chunk]
+        return thought_chunks(provider, phase, text, _content_index(event), metadata)
 
     return read
 
