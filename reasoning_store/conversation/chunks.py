@@ -12,8 +12,8 @@ no such count: consecutive pieces of one kind are one block.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from reasoning_store.conversation.blocks import (
     MediaBlock,
@@ -149,3 +149,20 @@ Chunk: TypeAlias = (
     | ErrorChunk
     | UnknownChunk
 )
+
+Delta: TypeAlias = TextChunk | ReasoningChunk | ToolCallChunk
+_D = TypeVar("_D", bound=Delta)
+TEXT_OF: Final = {"text": "text", "reasoning": "text", "tool_call": "arguments"}
+"""The field of each delta that is a piece of a text."""
+
+
+def text_of(chunk: Chunk) -> str:
+    """Return the piece of a text that a chunk holds."""
+    text: str = getattr(chunk, TEXT_OF.get(chunk.type, ""), "")
+    return text
+
+
+def with_text(chunk: _D, text: str) -> _D:
+    """Return a delta with another piece of text; the same one if it is that already."""
+    changed: dict[str, Any] = {TEXT_OF[chunk.type]: text}
+    return chunk if text == text_of(chunk) else replace(chunk, **changed)

@@ -24,8 +24,10 @@ from reasoning_store.conversation.blocks import (
     Usage,
 )
 from reasoning_store.conversation.chunks import (
+    TEXT_OF,
     BlockChunk,
     Chunk,
+    Delta,
     ErrorChunk,
     FinishChunk,
     OriginChunk,
@@ -50,7 +52,6 @@ from reasoning_store.ingress.reply_counters import Counters
 
 Entry: TypeAlias = dict[str, Any]
 """A chunk as JSON: its type, and its fields that are not at their defaults."""
-Delta: TypeAlias = TextChunk | ReasoningChunk | ToolCallChunk
 
 _CHUNKS: Final[Mapping[str, type[Chunk]]] = {
     "text": TextChunk,
@@ -62,8 +63,6 @@ _CHUNKS: Final[Mapping[str, type[Chunk]]] = {
     "origin": OriginChunk,
     "error": ErrorChunk,
 }
-TEXT_OF: Final = {"text": "text", "reasoning": "text", "tool_call": "arguments"}
-"""The field of each delta that is a piece of a text."""
 _REQUIRED: Final[Mapping[str, Entry]] = {
     "text": {"text": ""},
     "tool_call": {"index": 0},

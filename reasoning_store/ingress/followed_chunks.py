@@ -25,6 +25,7 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
 )
 from reasoning_store.conversation.chunks import (
+    TEXT_OF,
     BlockChunk,
     Chunk,
     FinishChunk,
@@ -32,10 +33,11 @@ from reasoning_store.conversation.chunks import (
     TextChunk,
     ToolCallChunk,
     UsageChunk,
+    text_of,
+    with_text,
 )
 from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.draft_parts import (
-    TEXT_OF,
     Entry,
     chunk_of,
     is_plain,
@@ -102,7 +104,7 @@ class FollowedChunks:
     def rest(self, message: Message) -> Iterator[Placed]:
         """Yield the parts of the stored message that its reader does not have yet."""
         for chunk in self._rest(message):
-            text = _text_of(chunk)
+            text = text_of(chunk)
             read = max(0, self._after.characters - self._place.characters)
             self._move(len(text), marks=1)
             is_read = read > len(text) or (read == len(text) > 0 and _is_text(chunk))
@@ -176,22 +178,10 @@ def _is_text(chunk: Chunk) -> bool:
     return isinstance(chunk, TextChunk | ReasoningChunk) and not chunk.metadata
 
 
-def _text_of(chunk: Chunk) -> str:
-    match chunk:
-        case TextChunk() | ReasoningChunk():
-            return chunk.text
-        case ToolCallChunk():
-            return chunk.arguments
-    return ""
-
-
 def _cut(chunk: Chunk, text: str, read: int) -> Chunk:
     """Return a chunk without the begin of its text."""
-    match chunk:
-        case TextChunk() | ReasoningChunk() if read:
-            return replace(chunk, text=text[read:])
-        case ToolCallChunk() if read:
-            return replace(chunk, arguments=text[read:])
+    if read and isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
+        return with_text(chunk, text[read:])
     return chunk
 
 

@@ -6,18 +6,18 @@ A server that cuts its text by UTF-16 units sends the two halves of an emoji in 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 from reasoning_store.conversation.chunks import (
     Chunk,
+    Delta,
     FinishChunk,
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
+    text_of,
+    with_text,
 )
 from reasoning_store.conversation.json_values import valid_text
-
-_Delta: TypeAlias = TextChunk | ReasoningChunk | ToolCallChunk
 
 
 class HalfCharacters:
@@ -26,7 +26,7 @@ class HalfCharacters:
     __slots__ = ("_held",)
 
     def __init__(self) -> None:
-        self._held: dict[int, tuple[_Delta, str]] = {}
+        self._held: dict[int, tuple[Delta, str]] = {}
         """By choice: a delta that ended with a half, and that half."""
 
     def join_halves(self, chunk: Chunk) -> list[Chunk]:
@@ -34,7 +34,7 @@ class HalfCharacters:
         if not isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
             held = self._held.pop(chunk.choice, None) if isinstance(chunk, FinishChunk) else None
             return [chunk] if held is None else [_delta_of_half(*held), chunk]
-        text = _text_of(chunk)
+        text = text_of(chunk)
         if text.isascii() and not self._held:
             return [chunk]
         out: list[Chunk] = []
@@ -48,7 +48,7 @@ class HalfCharacters:
         if grows and "\ud800" <= text[-1:] <= "\udbff":
             self._held[chunk.choice] = (chunk, text[-1])
             text = text[:-1]
-        out.append(_with_text(chunk, valid_text(text)))
+        out.append(with_text(chunk, valid_text(text)))
         return out
 
     def release(self) -> list[Chunk]:
@@ -58,7 +58,7 @@ class HalfCharacters:
         return out
 
 
-def _delta_of_half(chunk: _Delta, half: str) -> _Delta:
+def _delta_of_half(chunk: Delta, half: str) -> Delta:
     """Return a further delta of a block, for a half whose other half did not come."""
     if isinstance(chunk, ToolCallChunk):
         return replace(chunk, arguments=valid_text(half), parameters=None, is_complete=False)
@@ -67,19 +67,7 @@ def _delta_of_half(chunk: _Delta, half: str) -> _Delta:
     return replace(chunk, text=valid_text(half))
 
 
-def _text_of(chunk: _Delta) -> str:
-    return chunk.arguments if isinstance(chunk, ToolCallChunk) else chunk.text
-
-
-def _with_text(chunk: _Delta, text: str) -> _Delta:
-    if text == _text_of(chunk):
-        return chunk
-    if isinstance(chunk, ToolCallChunk):
-        return replace(chunk, arguments=text)
-    return replace(chunk, text=text)
-
-
-def _block_of(chunk: _Delta) -> tuple[object, ...]:
+def _block_of(chunk: Delta) -> tuple[object, ...]:
     """Return what two deltas of one block have in common."""
     if isinstance(chunk, ToolCallChunk):
         return ("tool_call", chunk.index)
