@@ -1,6 +1,6 @@
 """The files of ``kept/``: a small history of each program, made by hand after its layout.
 
-The name of a folder is the name of the format. ``told`` prints a conversation as its messages.
+The name of a folder is that of the format. ``transcript`` prints a conversation as its messages.
 """
 
 from __future__ import annotations

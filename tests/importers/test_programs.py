@@ -249,6 +249,68 @@ def test_a_signature_that_a_framework_dumped_goes_back_to_its_provider(format: s
     }
 
 
+@pytest.mark.parametrize(
+    ("format", "message"),
+    [
+        (
+            "pydantic-ai",
+            {
+                "kind": "response",
+                "parts": [
+                    {"part_kind": "thinking", "content": "A tool knows."},
+                    {
+                        "part_kind": "tool-call",
+                        "tool_name": "factor",
+                        "args": '{"n":  91}',
+                        "tool_call_id": "c1",
+                    },
+                ],
+            },
+        ),
+        (
+            "langchain",
+            {
+                "type": "ai",
+                "data": {
+                    "content": "",
+                    "additional_kwargs": {
+                        "reasoning_details": [{"type": "reasoning.text", "text": "A tool knows."}],
+                        "tool_calls": [{"id": "c1", "function": {"arguments": '{"n":  91}'}}],
+                    },
+                    "tool_calls": [{"name": "factor", "args": {"n": 91}, "id": "c1"}],
+                },
+            },
+        ),
+    ],
+    ids=["pydantic-ai", "langchain"],
+)
+def test_arguments_that_a_framework_dumped_as_a_text_stay_as_they_came(
+    format: str, message: dict[str, Any]
+) -> None:
+    """And their value is read; the thought before the call is a block."""
+    (one,) = formats.conversations([json.dumps([message])], format=format)
+    (reply,) = [item.message for item in one.items]
+    (call,) = reply.tool_calls
+
+    assert [block.thought for block in reply.thinking] == ["A tool knows."]
+    assert (call.id, call.name, call.parameters) == ("c1", "factor", {"n": 91})
+    assert call.arguments == '{"n":  91}'
+
+
+def test_bytes_that_pydantic_ai_dumped_are_a_medium() -> None:
+    """They are in the alphabet of base64 for addresses."""
+    picture = {"kind": "binary", "media_type": "image/png", "data": "__79"}
+    part = {"part_kind": "user-prompt", "content": ["What is it?", picture]}
+    (one,) = formats.conversations(
+        [json.dumps([{"kind": "request", "parts": [part]}])], format="pydantic-ai"
+    )
+
+    assert one.items[0].message.blocks == (
+        rs.TextBlock(text="What is it?"),
+        rs.MediaBlock(kind="image", mime_type="image/png", data=b"\xff\xfe\xfd"),
+    )
+
+
 def test_a_regeneration_after_the_first_import_is_a_branch(url: str) -> None:
     """An export that has grown inside of its tree adds what is new, and moves to it."""
     export = json.loads(kept.of_format("chatgpt").read_text("utf-8"))
