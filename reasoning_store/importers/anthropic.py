@@ -71,10 +71,7 @@ def read_reply(placed: SourceMessage, into: ConversationBuilder, *, source: Any 
         "id": text_field(value, "id"),
         "model": text_field(value, "model"),
         "role": "assistant",
-        "content": [
-            content_parts.without_cache_marks(part) if isinstance(part, dict) else part
-            for part in content
-        ],
+        "content": content_parts.without_cache_marks(content),
         "stop_reason": text_field(value, "stop_reason"),
         "usage": value.get("usage"),
     }

@@ -55,13 +55,17 @@ def read_block(item: Any) -> Block | None:
     return None if made == _EMPTY else made
 
 
-def without_cache_marks(part: Part) -> dict[str, Any]:
-    """Return a part without what is about one request."""
-    return {name: value for name, value in part.items() if name not in _MARKS}
+def without_cache_marks(value: Any) -> Any:
+    """Return a part, or a list of parts, without the marks that are about one request."""
+    if isinstance(value, list):
+        return [without_cache_marks(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: item for name, item in value.items() if name not in _MARKS}
 
 
 def visible_texts(content: Any) -> list[str]:
-    """Return the texts of a content, unchanged."""
+    """Return the texts of a content, and the words in which a model refused, unchanged."""
     if isinstance(content, str):
         return [content]
     if not isinstance(content, list):
@@ -74,16 +78,10 @@ def block_texts(blocks: Iterable[Block]) -> list[str]:
     return [block.text for block in blocks if isinstance(block, TextBlock)]
 
 
-def refusal_texts(content: Iterable[Any]) -> list[str]:
-    """Return the words of the parts in which a model refused."""
-    found = [item.get("refusal") for item in content if isinstance(item, dict)]
-    return [text for text in found if isinstance(text, str)]
-
-
 def _text_of(item: Any) -> Any:
-    if isinstance(item, dict):
-        return item.get("text") if item.get("type") in TEXTS else None
-    return item
+    if not isinstance(item, dict):
+        return item
+    return item.get("text" if item.get("type") in TEXTS else "refusal")
 
 
 def read_result(content: Any) -> Any:
@@ -94,7 +92,7 @@ def read_result(content: Any) -> Any:
         plain = [item for item in content if isinstance(item, str) or _is_plain(item)]
         if len(plain) == len(content):
             return "".join(visible_texts(content))
-        return [without_cache_marks(item) if isinstance(item, dict) else item for item in content]
+        return without_cache_marks(content)
     return content
 
 

@@ -78,8 +78,9 @@ def _read_prompt(placed: SourceMessage, into: ConversationBuilder) -> None:
 def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
     value = placed.value
     usage, reason = value.get("usage"), value.get("finish_reason")
+    content = content_parts.without_cache_marks(value.get("content"))
     body = {
-        "choices": [{"message": _without_cache_marks(value), "finish_reason": reason}],
+        "choices": [{"message": {**value, "content": content}, "finish_reason": reason}],
         "usage": usage if isinstance(usage, dict) else None,
     }
     message = into.read_reply(body, _API, value)
@@ -94,23 +95,9 @@ def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
     )
 
 
-def _without_cache_marks(value: Mapping[str, Any]) -> dict[str, Any]:
-    content = value.get("content")
-    if not isinstance(content, list):
-        return dict(value)
-    kept = [
-        content_parts.without_cache_marks(item) if isinstance(item, dict) else item
-        for item in content
-    ]
-    return {**value, "content": kept}
-
-
 def _visible_texts(value: Mapping[str, Any]) -> list[str]:
     content, audio = value.get("content"), value.get("audio")
-    found = content_parts.visible_texts(content)
-    if isinstance(content, list):
-        found += content_parts.refusal_texts(content)
-    found.append(value.get("refusal") or "")
+    found = [*content_parts.visible_texts(content), value.get("refusal") or ""]
     found.append((audio.get("transcript") or "") if isinstance(audio, dict) else "")
     return [text for text in found if isinstance(text, str)]
 

@@ -146,7 +146,7 @@ def _complete_message(item: Mapping[str, Any]) -> dict[str, Any]:
 def _visible_texts(item: Mapping[str, Any]) -> list[str]:
     if item.get("type") != "message" or not isinstance(content := item.get("content"), list):
         return []
-    return [*content_parts.visible_texts(content), *content_parts.refusal_texts(content)]
+    return content_parts.visible_texts(content)
 
 
 def _is_thought(item: Mapping[str, Any]) -> bool:
