@@ -125,7 +125,7 @@ class AsyncSession(SessionFacts):
         options = ContextOptions(provider, model, api, base_url)
         make = partial(
             ReplyRecorder,
-            self._sync._here(),
+            self._sync._own_branch(),
             request,
             options,
             id=id,
@@ -138,7 +138,9 @@ class AsyncSession(SessionFacts):
 
     def follow(self, after: str | None = None) -> AsyncFollowing:
         """Follow the reply that is being recorded, with ``async for``. See ``Session.follow``."""
-        return AsyncFollowing(self._threads, partial(ReplyFollower, self._sync._here()), after)
+        return AsyncFollowing(
+            self._threads, partial(ReplyFollower, self._sync._own_branch()), after
+        )
 
     stop = awaited(Session.stop, by=Threads.write)
     history = awaited(Session.history)

@@ -37,7 +37,7 @@ class ReplyFollower:
     """
 
     def __init__(self, branch: SessionBranch, after: str | None) -> None:
-        self._here = branch
+        self._branch = branch
         self._drafts = branch.ledger.drafts
         self._after = _parse(after, branch.key)
         self.cursor = after
@@ -80,14 +80,14 @@ class ReplyFollower:
 
     def cursor_at(self, place: Place) -> str:
         """Return the cursor of a place in the reply."""
-        return f"{self._here.key:x}.{self._id}.{place.characters}.{place.marks}"
+        return f"{self._branch.key:x}.{self._id}.{place.characters}.{place.marks}"
 
     def _begin(self) -> list[Placed]:
-        draft = self._here.state.draft_writer.find(self._here.key, self._here.number)
+        draft = self._branch.state.draft_writer.find(self._branch.key, self._branch.number)
         heard: deque[Entry | None] = deque()
         self._heard = heard  # before it is passed anything
         recorded = None if draft is None else draft.add_follower(self)
-        arrival = self._drafts.arrived(self._here.key, self._here.number)
+        arrival = self._drafts.arrived(self._branch.key, self._branch.number)
         if arrival is None or not arrival.is_live:
             self.over = True
             return []
@@ -119,12 +119,12 @@ class ReplyFollower:
         return found
 
     def _is_abandoned(self) -> bool:
-        draft = self._here.state.draft_writer.find(self._here.key, self._here.number)
+        draft = self._branch.state.draft_writer.find(self._branch.key, self._branch.number)
         row = None if draft is None else draft.live_row
         return row is None or row.id != self._id
 
     def _read_more(self) -> list[Placed]:
-        arrival = self._drafts.arrived(self._here.key, self._here.number, after=self._parts)
+        arrival = self._drafts.arrived(self._branch.key, self._branch.number, after=self._parts)
         if arrival is None or arrival.id != self._id:
             return self._finish()
         if arrival.is_live:
@@ -143,11 +143,11 @@ class ReplyFollower:
     def _keep_followed(self, arrival: Arrival) -> None:
         # A store that only reads follows too: the parts then come once a second.
         with suppress(ReasoningStoreError):
-            self._drafts.follow(self._here.key, self._here.number, arrival)
+            self._drafts.follow(self._branch.key, self._branch.number, arrival)
 
     def _finish(self) -> list[Placed]:
         self.over = True
-        key, branch = self._here.key, self._here.number
+        key, branch = self._branch.key, self._branch.number
         row = self._drafts.ended_as(key, branch, self._id or "", self._position)
         return [] if row is None else [*self._chunks.rest(row.message)]
 

@@ -4,8 +4,8 @@ A draft is begun before the first event is read. Each step either only computes 
 so that a loop and an asynchronous loop can drive the same steps.
 
 States: *begun* with a draft, which another append may end; *stopped* by another; *abandoned* if the
-loop ended early; *over* if it takes no more events; *stored* with its message. One that is over and
-not stored had no content, a conflict or a failure (see ``save``).
+loop ended early; *over* if it takes no more events; *stored* with its message. If it is over and
+not stored, nothing arrived, or there was a conflict or a failure (see ``save``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ _SAVE = "once the store answers again, .save() of the recording stores this repl
 
 
 class ReplyRecorder:
-    """One reply that is being recorded."""
+    """One reply that is being recorded.
+
+    It ends by one of these: ``complete``, its stream has ended; ``stop``, another process or thread
+    asked for it; ``store_partly``, its loop was left; ``abandon_later``, its loop was left where
+    nothing may be written, and the draft writer calls ``end_abandoned``.
+    """
 
     def __init__(
         self,
@@ -68,9 +73,8 @@ class ReplyRecorder:
         self._state = branch.state
         self._ledger = branch.state.ledger
         self._row = branch.row
-        self._here = branch
+        self._branch = branch
         self._was_current: int | None = None
-        self._branch = branch.number
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
         self._request_facts = request_facts(self._origin, request)
@@ -92,8 +96,7 @@ class ReplyRecorder:
         self._times = ReplyTimes()
         self._process = os.getpid()
         self.draft = ReplyDraft(masker)
-        self.has_arrived = False
-        """An event was added; at the end, the message is more than its origin."""
+        self._has_events = self._is_empty = False
         self._was_reported = self._is_interrupted = False
         self._stop_reason: str | None = None
         self.on_stop: Callable[[], None] | None = None
@@ -109,6 +112,11 @@ class ReplyRecorder:
     def stored(self) -> Stored | None:
         self.store_abandoned()
         return self._stored
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether an event was added, and the message is more than its origin."""
+        return self._has_events and not self._is_empty
 
     @property
     def message(self) -> Message | None:
@@ -135,7 +143,7 @@ class ReplyRecorder:
         try:
             self.draft.row = self._ledger.drafts.begin(
                 self._row.key,
-                self._branch,
+                self._branch.number,
                 origin=self._origin,
                 request_facts=self._request_facts,
                 annotations=self._annotations,
@@ -148,7 +156,7 @@ class ReplyRecorder:
             raise as_public_conflict(conflict) from None
         self.draft.renewed = time.monotonic()
         self._times.begin(self.draft.renewed)
-        self._was_current = self._here.become_current()
+        self._was_current = self._branch.become_current()
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
@@ -157,13 +165,13 @@ class ReplyRecorder:
 
     def feed(self, event: Any) -> list[Chunk]:
         """Add one event. Computes only."""
-        return self._add(self._normalizer.feed, event)
+        return self._add(self._normalizer.feed, event, is_stream=True)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
         """Add a whole response. Computes only."""
-        return self._add(self._normalizer.feed_whole, body)
+        return self._add(self._normalizer.feed_whole, body, is_stream=False)
 
-    def _add(self, read: Callable[[Any], list[Chunk]], raw: Any) -> list[Chunk]:
+    def _add(self, read: Callable[[Any], list[Chunk]], raw: Any, *, is_stream: bool) -> list[Chunk]:
         draft = self.draft
         draft.is_waiting = False
         with draft.adding:
@@ -175,9 +183,9 @@ class ReplyRecorder:
                     hint="end the task or the thread that reads it before it is left",
                 )
             chunks = read(raw)
-            if read == self._normalizer.feed:
+            if is_stream:
                 self._times.note_chunks(chunks, time.monotonic())
-            self.has_arrived = True
+            self._has_events = True
             draft.parts.add((*chunks, *self._normalizer.late))
         if draft.parts.size >= PART_CHARACTERS:
             self._state.draft_writer.wake()
@@ -269,9 +277,9 @@ class ReplyRecorder:
         self._was_reported = True
         if error is None:
             raise problem
-        what = "stored again" if problem is self.conflict else "stored"
+        what = "was ended by another writer" if problem is self.conflict else "could not be stored"
         helps = f"; {_SAVE}" if isinstance(problem, StoreBusy | StoreFull) else ""
-        error.add_note(f"the interrupted reply could not be {what}: {problem}{helps}")
+        error.add_note(f"the interrupted reply {what}: {problem}{helps}")
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused. Writes the store."""
@@ -294,7 +302,7 @@ class ReplyRecorder:
     def _end(self, *, interrupted: bool) -> None:
         if os.getpid() != self._process:
             # Refused in the child of a fork, where a lock may be held for ever.
-            self._ledger.branches.head(self._row.key, self._branch)
+            self._ledger.branches.head(self._row.key, self._branch.number)
         with self.draft.ending:
             if self.over or self.draft.row is None:
                 self.over = True
@@ -328,13 +336,13 @@ class ReplyRecorder:
     def _finish(self, draft: DraftRow) -> Stored | None:
         normalizer = self._normalizer
         with self.draft.adding:
-            message = normalizer.finish(self._is_interrupted) if self.has_arrived else None
+            message = normalizer.finish(self._is_interrupted) if self._has_events else None
         if message is not None and self._is_interrupted and not normalizer.others:
             # Some streams begin with an event that holds nothing.
-            self.has_arrived = has_more_than_origin(message)
+            self._is_empty = not has_more_than_origin(message)
         if message is None or not self.has_arrived:
             self._ledger.drafts.drop(draft)
-            self._here.fall_back(self._was_current)
+            self._branch.fall_back(self._was_current)
             return None
         annotations = {**(self._annotations or {}), **self._times.to_annotations()}
         if self._stop_reason is not None:

@@ -214,7 +214,7 @@ class Context:
 
     def _branch(self) -> SessionBranch:
         # Another thread may move the session's handle: each verb reads one branch to its end.
-        return self._session._here()
+        return self._session._own_branch()
 
 
 def _calibrated(found: ContextUsage, to: Target, last: RecordedRequest | None) -> ContextUsage:

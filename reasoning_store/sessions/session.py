@@ -131,9 +131,9 @@ class Session(SessionFacts):
         change = None
         if update_metadata is not None or expected is not None:
             change = metadata_change(update_metadata or {}, expected)
-        stored = self._here().append(message, id, idempotency_key, after, created_at, change)
+        stored = self._own_branch().append(message, id, idempotency_key, after, created_at, change)
         if change is not None:
-            self._row = self._here().session()
+            self._row = self._own_branch().session()
         return stored[0] if isinstance(message, Message) else stored
 
     def record(
@@ -167,7 +167,7 @@ class Session(SessionFacts):
         from reasoning_store.recording.reply_recorder import ReplyRecorder
 
         reply = ReplyRecorder(
-            self._here(),
+            self._own_branch(),
             request,
             ContextOptions(provider, model, api, base_url),
             id=id,
@@ -195,11 +195,11 @@ class Session(SessionFacts):
         A reply that is being recorded comes last, as far as it has arrived, with the status
         ``streaming``; ``interrupted`` where its recorder is gone.
         """
-        return self._here().history(limit=limit, tokens=tokens, before=before, after=after)
+        return self._own_branch().history(limit=limit, tokens=tokens, before=before, after=after)
 
     def head(self) -> int:
         """Return the position of the last message, and so the number of messages."""
-        return self._here().head()
+        return self._own_branch().head()
 
     def get(self, position: int | str) -> Stored:
         """Return one message; of a reply that is being recorded, what has arrived so far.
@@ -207,7 +207,7 @@ class Session(SessionFacts):
         A position is one of this branch. An id names its message on any branch, here and in each
         verb that takes a position.
         """
-        return self._here().get(position)
+        return self._own_branch().get(position)
 
     def annotate(self, position: int | str, annotations: Mapping[str, Any]) -> dict[str, Any]:
         """Merge facts of yours into those kept with a message, key by key, and return them all.
@@ -215,7 +215,7 @@ class Session(SessionFacts):
         None removes a key. A message has at most 16 KB of them, as JSON. They are exported and
         masked, go when the message is erased, and are never sent to a model.
         """
-        return self._here().annotate(position, annotations)
+        return self._own_branch().annotate(position, annotations)
 
     def follow(self, after: str | None = None) -> Following:
         """Follow the reply that is being recorded on this branch, from any process.
@@ -223,7 +223,7 @@ class Session(SessionFacts):
         Iterate it for the reply's chunks, from its begin or after a ``cursor``. It ends when the
         reply ends, and then ``history`` has the message; at once if no reply is live.
         """
-        return self._here().follow(after)
+        return self._own_branch().follow(after)
 
     def stop(self, reason: str = "user") -> bool:
         """End the reply that is being recorded on this branch, from any process or thread.
@@ -232,7 +232,7 @@ class Session(SessionFacts):
         ``finish_reason="stopped"`` and the annotation ``stopReason``, and its stream is closed
         (one that a thread waits for, at its next event). Returns whether a reply was live.
         """
-        return self._here().stop(reason)
+        return self._own_branch().stop(reason)
 
     def context(
         self,
@@ -359,7 +359,7 @@ class Session(SessionFacts):
         """
         from reasoning_store.sessions.compaction import SessionCompaction
 
-        return SessionCompaction(self._here().view).compact(plan, summary)
+        return SessionCompaction(self._own_branch().view).compact(plan, summary)
 
     def compactions(self) -> list[Compaction]:
         """Return the summaries in force on this branch, in order, then a clearing."""
@@ -388,7 +388,7 @@ class Session(SessionFacts):
 
         return Context(self, options, limit)
 
-    def _here(self) -> SessionBranch:
+    def _own_branch(self) -> SessionBranch:
         return SessionBranch(self._state, self._row, self._branch, self._pending)
 
     def fork(self, *, at: int | str) -> Session:
@@ -397,7 +397,7 @@ class Session(SessionFacts):
         Neither this handle nor the current branch moves. A reply that is still being recorded
         cannot be shared (``Conflict``); one whose recorder is gone can.
         """
-        return self.branch(self._here().fork(at))
+        return self.branch(self._own_branch().fork(at))
 
     def edit(self, position: int | str, message: Message) -> Stored:
         """Replace the message at ``position``, on a new branch that becomes the current one.
@@ -405,7 +405,7 @@ class Session(SessionFacts):
         The new message has the role of the old one, which stays, with all after it, on its
         branch. This handle moves to the new branch. An id always names the same message.
         """
-        stored = self._here().edit(position, message)
+        stored = self._own_branch().edit(position, message)
         self._branch = stored.branch
         return stored
 
@@ -415,12 +415,12 @@ class Session(SessionFacts):
         The branch becomes the current one when a message or a reply arrives there: a request that
         fails leaves the old reply where it was.
         """
-        self._branch = self._here().fork_before_reply(position)
+        self._branch = self._own_branch().fork_before_reply(position)
         return self
 
     def pop_turn(self) -> Session:
         """Move to a new current branch that ends before the last turn; nothing is deleted."""
-        self._branch = self._here().fork_before_turn()
+        self._branch = self._own_branch().fork_before_turn()
         return self
 
     def drop_tail(self, *, at: int | str) -> list[Stored]:
@@ -428,12 +428,12 @@ class Session(SessionFacts):
 
         This handle moves to a new current branch. ``at=1`` leaves a session without messages.
         """
-        self._branch, dropped = self._here().drop_tail(at)
+        self._branch, dropped = self._own_branch().drop_tail(at)
         return dropped
 
     def branches(self) -> list[Branch]:
         """Return every branch, the oldest first."""
-        return self._here().branches()
+        return self._own_branch().branches()
 
     def branch(self, id: int) -> Session:
         """Return this session on another of its branches."""
@@ -465,6 +465,6 @@ class Session(SessionFacts):
         database; ``copies`` names the files that may still hold them, and to erase again, to
         open the store or ``Store.scrub`` finishes that.
         """
-        erased = self._here().erase(position, only=only)
+        erased = self._own_branch().erase(position, only=only)
         self._branch = 1 if only == "messages" else self._branch
         return erased
