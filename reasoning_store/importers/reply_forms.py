@@ -31,6 +31,7 @@ from reasoning_store.importers.reply_parts import (
     metadata_of,
     provider_metadata,
 )
+from reasoning_store.importers.source_messages import object_field
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.tools import parse_arguments
@@ -95,9 +96,9 @@ def read_reply_parts(
         if name in _FORMS and metadata_of(part, name)
     )
     name = next(marks, None)
-    spoken = [part for part in parts if not part.get("server_executed")]
+    parts = [part for part in parts if not part.get("server_executed") or _hosted_item(part)]
     if name is None:
-        return _read_neutral(spoken, who.ingress_options(provider=provider, model=model))
+        return _read_neutral(parts, who.ingress_options(provider=provider, model=model))
     form = _FORMS[name]
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
@@ -161,16 +162,18 @@ def _arguments(part: Part) -> Any:
 # Forms
 
 
+def _hosted_item(part: Part) -> Mapping[str, Any]:
+    """Return the item of a hosted tool that its provider takes back; of another part, nothing."""
+    return object_field(metadata_of(part, "openrouter"), "response_item")
+
+
 def _items(parts: Sequence[Part]) -> dict[str, Any]:
     """Output items of the Responses protocol."""
     items: list[dict[str, Any]] = []
     for part in parts:
         kind, about = part["type"], metadata_of(part, "openai")
-        hosted = metadata_of(part, "openrouter").get("response_item")
-        if isinstance(hosted, dict):
-            items.append(hosted)
-        elif part.get("server_executed"):
-            continue
+        if hosted := _hosted_item(part):
+            items.append(dict(hosted))
         elif kind == "item":
             items.append(dict(about))
         elif kind == "reasoning":
@@ -211,8 +214,6 @@ def _content(parts: Sequence[Part]) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     for part in parts:
         kind, about = part["type"], metadata_of(part, "anthropic")
-        if part.get("server_executed"):
-            continue
         if kind == "reasoning" and about.get("type") == "redacted_thinking":
             content.append({"type": "redacted_thinking", "data": about.get("data") or ""})
         elif kind == "reasoning":
@@ -240,8 +241,6 @@ def _gemini(parts: Sequence[Part]) -> dict[str, Any]:
         kind, about = part["type"], metadata_of(part, "gemini")
         seal = about.get("thoughtSignature")
         sealed = {"thoughtSignature": seal} if isinstance(seal, str) else {}
-        if part.get("server_executed"):
-            continue
         if kind == "reasoning":
             made.append({"text": part.get("text") or "", "thought": True, **sealed})
         elif kind == "text":
