@@ -328,9 +328,6 @@ class History:
         text = encode.key_digest(idempotency_key)
         return self._database.read(by_idempotency_key, session_key, text)
 
-    def read(self, session_key: int, branch: int, **window: int | None) -> list[StoredRow]:
-        return self.moment(session_key, branch, **window).rows
-
     def get(
         self, session_key: int, branch: int, position: int, *, thinking: bool = True
     ) -> StoredRow:

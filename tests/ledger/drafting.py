@@ -8,7 +8,7 @@ from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, SessionRow
 
-from .histories import add_part, part
+from .histories import add_part, part, stored_messages
 
 
 def rows_of(ledger: Ledger, table: str) -> int:
@@ -23,7 +23,7 @@ def rows_of(ledger: Ledger, table: str) -> int:
 
 
 def texts(ledger: Ledger, session: SessionRow, branch: int = 1) -> list[str]:
-    return [row.message.text for row in ledger.history.read(session.key, branch)]
+    return [row.message.text for row in stored_messages(ledger, session.key, branch)]
 
 
 def recording(ledger: Ledger, session: SessionRow, parts: int = 0, **given: Any) -> DraftRow:

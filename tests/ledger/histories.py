@@ -248,7 +248,9 @@ def new_session(ledger: Ledger, **given: Any) -> SessionRow:
     return ledger.sessions.create("u", f"s{next(_made)}", encoding="o200k_base", **given)
 
 
-def rows_of(ledger: Ledger, key: int, branch: int = 1, **window: int | None) -> list[StoredRow]:
+def stored_messages(
+    ledger: Ledger, key: int, branch: int = 1, **window: int | None
+) -> list[StoredRow]:
     """Return the messages of a branch, or those of a window of it."""
     return ledger.history.moment(key, branch, **window).rows
 

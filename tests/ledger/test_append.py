@@ -32,7 +32,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
 from tests.properties import each, examples
 
-from .histories import answered, entries, new_session, said, without_thinking
+from .histories import answered, entries, new_session, said, stored_messages, without_thinking
 
 ORIGIN = Origin(provider="deepseek", model="deepseek-reasoner", response_id="r-1")
 
@@ -50,7 +50,7 @@ def test_positions_start_at_1_and_have_no_gap(ledger: Ledger) -> None:
     batch = ledger.messages.append(session.key, 1, [answered(), said(), answered()])
 
     assert [row.position for row in batch] == [2, 3, 4]
-    assert [row.position for row in ledger.history.read(session.key, 1)] == [1, 2, 3, 4]
+    assert [row.position for row in stored_messages(ledger, session.key, 1)] == [1, 2, 3, 4]
 
 
 def test_what_append_returns_is_what_is_read_later(ledger: Ledger) -> None:
@@ -60,7 +60,7 @@ def test_what_append_returns_is_what_is_read_later(ledger: Ledger) -> None:
     stored = ledger.messages.append(
         session.key, 1, [said(), answered(origin=ORIGIN)], created_at=17
     )
-    read = ledger.history.read(session.key, 1)
+    read = stored_messages(ledger, session.key, 1)
 
     assert read == [replace(row, is_new=False) for row in stored]
     assert [row.created_at for row in read] == [17, 17]
@@ -76,7 +76,7 @@ def test_every_message_comes_back_equal(ledger: Ledger, batches: list[list[NewMe
         ledger.messages.append(session.key, 1, batch)
 
     given_ = [entry for batch in batches for entry in batch]
-    read = ledger.history.read(session.key, 1)
+    read = stored_messages(ledger, session.key, 1)
 
     assert [entry.message for entry in given_] == [row.message for row in read]
     assert [entry.counts for entry in given_] == [row.counts for row in read]
@@ -279,7 +279,7 @@ def test_a_window_is_what_slicing_gives(ledger: Ledger) -> None:
     every = list(range(1, 9))
 
     def read(**window: Any) -> list[int]:
-        return [row.position for row in ledger.history.read(session.key, branch, **window)]
+        return [row.position for row in stored_messages(ledger, session.key, branch, **window)]
 
     assert every == read()
     for limit in (1, 3, 20):

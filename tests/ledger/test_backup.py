@@ -17,7 +17,7 @@ from reasoning_store.conversation.errors import CorruptRow, InvalidCall
 from reasoning_store.ledger.database import backup, sqlite_connections
 from reasoning_store.ledger.ledger import Ledger
 
-from .histories import answered, new_session, said
+from .histories import answered, new_session, said, stored_messages
 
 LIBRARY: Any = sqlite_connections.library()
 
@@ -32,7 +32,7 @@ def test_a_backup_is_a_store_of_the_same_rows(sqlite_path: Path, tmp_path: Path)
         session = new_session(ledger)
         ledger.messages.append(session.key, 1, [said(), answered()] * 20)
         done = ledger.backup(tmp_path / "copy.db")
-        before = ledger.history.read(session.key, 1)
+        before = stored_messages(ledger, session.key, 1)
         ledger.messages.append(session.key, 1, [said()])
 
     copy = tmp_path / "copy.db"
@@ -41,7 +41,7 @@ def test_a_backup_is_a_store_of_the_same_rows(sqlite_path: Path, tmp_path: Path)
     assert copy.stat().st_mode & 0o777 == 0o600
     assert {"chat.db", "copy.db"} == {path.name for path in tmp_path.iterdir()}
     with opened(copy) as ledger:
-        assert before == ledger.history.read(session.key, 1)
+        assert before == stored_messages(ledger, session.key, 1)
         assert ledger.audit.verify().ok
         assert ledger.messages.append(session.key, 1, [said()])[0].position == 41
 
@@ -79,7 +79,7 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
             stop.set()
             for writer in writers:
                 writer.join()
-        every = {session.key: ledger.history.read(session.key, 1) for session in sessions}
+        every = {session.key: stored_messages(ledger, session.key, 1) for session in sessions}
 
     assert failed == []
     copied = [done.messages for done in made]
@@ -88,7 +88,7 @@ def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) ->
     for n, done in enumerate(made):
         with opened(tmp_path / f"{n}.db") as copy:
             assert copy.audit.verify().ok
-            histories = {key: copy.history.read(key, 1) for key in every}
+            histories = {key: stored_messages(copy, key, 1) for key in every}
         assert sum(map(len, histories.values())) == done.messages
         for key, rows in histories.items():
             assert rows == every[key][: len(rows)]
@@ -152,14 +152,14 @@ def test_a_backup_does_not_take_the_place_of_a_file_that_is_open(
         monkeypatch.undo()
         stack.close()
         with opened(target) as other:
-            assert [row.message.text for row in other.history.read(session.key, 1)] == [
+            assert [row.message.text for row in stored_messages(other, session.key, 1)] == [
                 "in the copy"
             ]
             assert other.audit.verify().ok
 
         ledger.backup(target, overwrite=True)
     with opened(target) as other:
-        assert len(other.history.read(session.key, 1)) == 20
+        assert len(stored_messages(other, session.key, 1)) == 20
         assert other.audit.verify().ok
 
 
@@ -291,7 +291,7 @@ def test_a_store_in_memory_can_be_kept(tmp_path: Path) -> None:
         ledger.backup(tmp_path / "copy.db")
         ledger.messages.append(session.key, 1, [said()])
     with opened(tmp_path / "copy.db") as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_a_server_has_its_own_tool(postgres_url: str, tmp_path: Path) -> None:

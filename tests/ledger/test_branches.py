@@ -10,11 +10,11 @@ from reasoning_store.conversation.errors import NotFound
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import Segment
 
-from .histories import new_session, said
+from .histories import new_session, said, stored_messages
 
 
 def texts(ledger: Ledger, key: int, branch: int) -> list[str]:
-    return [row.message.text for row in ledger.history.read(key, branch)]
+    return [row.message.text for row in stored_messages(ledger, key, branch)]
 
 
 def test_a_fork_shares_the_messages_before_it(ledger: Ledger) -> None:
@@ -29,7 +29,7 @@ def test_a_fork_shares_the_messages_before_it(ledger: Ledger) -> None:
     assert (branch, stored[0].position) == (2, 3)
     assert texts(ledger, session.key, branch) == ["a", "b", "d"]
     assert texts(ledger, session.key, 1) == ["a", "b", "c", "e"]
-    assert [row.branch for row in ledger.history.read(session.key, branch)] == [1, 1, 2]
+    assert [row.branch for row in stored_messages(ledger, session.key, branch)] == [1, 1, 2]
 
 
 def test_a_fork_of_a_fork_is_one_range_a_segment(ledger: Ledger) -> None:

@@ -25,7 +25,7 @@ from reasoning_store.ledger.view_records import NewCompaction
 from tests.properties import each
 
 from .compacting import clear, compact
-from .histories import answered, new_session, said
+from .histories import answered, new_session, said, stored_messages
 from .reads import watched
 from .recounting import recount
 
@@ -76,7 +76,7 @@ def damage(ledger: Ledger, statement: str) -> None:
 def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
-    history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
+    history, recounted = stored_messages(ledger, session.key, 1), recount(ledger, session.key, 1)
     before = ledger.views.view_totals(session.key, 1).head
 
     ledger.clock.now = lambda: 1 << 60
@@ -92,7 +92,7 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     )
     assert results(ledger, session) == "--23"
     assert ledger.views.compactions(session.key, 1) == [row]
-    assert history == ledger.history.read(session.key, 1)
+    assert history == stored_messages(ledger, session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
     assert ledger.views.view_totals(session.key, 1).head == before._replace(
         visible=before.visible - 14, clearable=14

@@ -32,7 +32,7 @@ from reasoning_store.ledger.view_records import SummaryRow, ViewRow
 from tests.properties import each, examples
 
 from .compacting import compact, conversation, summary
-from .histories import answered, any_text, new_session, said
+from .histories import answered, any_text, new_session, said, stored_messages
 from .recounting import recount
 
 
@@ -51,7 +51,7 @@ def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list
 def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
     """History, states of rows and the head stay what they were; nothing is written there."""
     session = conversation(ledger, 5)
-    history, recounted = ledger.history.read(session.key, 1), recount(ledger, session.key, 1)
+    history, recounted = stored_messages(ledger, session.key, 1), recount(ledger, session.key, 1)
 
     ledger.clock.now = lambda: 1 << 60
     row = compact(ledger, session.key, 1, 3, 6, summary("S", 7))
@@ -64,7 +64,7 @@ def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
     )
     assert shown(ledger.views.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
     assert ledger.views.compactions(session.key, 1) == [row]
-    assert history == ledger.history.read(session.key, 1)
+    assert history == stored_messages(ledger, session.key, 1)
     assert recounted == recount(ledger, session.key, 1)
     assert [one for one in ledger.views.view(session.key, 1) if isinstance(one, StoredRow)] == [
         one for one in history if not 3 <= one.position <= 6
@@ -79,7 +79,7 @@ def test_a_view_without_thinking_reads_none(ledger: Ledger) -> None:
     view = ledger.views.view(session.key, 1, thinking_from=100)
 
     assert shown(view) == ["S", 3, 4, 5, 6]
-    whole = ledger.history.read(session.key, 1, after=2)
+    whole = stored_messages(ledger, session.key, 1, after=2)
     assert any(row.message.thinking for row in whole)
     assert not any(row.message.thinking for row in view[1:] if isinstance(row, StoredRow))
     assert [row.message.text for row in view[1:]] == [row.message.text for row in whole]

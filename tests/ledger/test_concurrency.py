@@ -20,7 +20,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
 
 from .compacting import compact
-from .histories import add_part, answered, complete, new_session, part, renew, said
+from .histories import add_part, answered, complete, new_session, part, renew, said, stored_messages
 from .recounting import recount
 
 THREADS = 8
@@ -62,7 +62,7 @@ def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
     own = new_session(ledger)
     ledger.messages.append(own.key, 1, [said(name), answered()])
 
-    assert ledger.history.read(own.key, 1, tokens=10**6) == ledger.history.read(own.key, 1)
+    assert stored_messages(ledger, own.key, 1, tokens=10**6) == stored_messages(ledger, own.key, 1)
     assert ledger.branches.head(own.key, 1).position == 2
     assert ledger.budgets.get(own.key).thought.unreported == 1
 
@@ -149,7 +149,7 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
         for _ in range(25):
             positions += [row.position for row in anywhere.messages.append(one.key, 1, turn)]
             anywhere.messages.append(own[n].key, 1, turn)
-            assert anywhere.history.read(own[n].key, 1, limit=2)[-1].message == turn[1].message
+            assert stored_messages(anywhere, own[n].key, 1, limit=2)[-1].message == turn[1].message
             assert anywhere.views.view_totals(one.key, 1).head.position >= positions[-1]
         return positions
 

@@ -21,7 +21,7 @@ from reasoning_store.ledger.records import DraftRow, NewMessage, SessionRow
 from tests.clock import Clock
 
 from .drafting import recording, rows_of, texts
-from .histories import add_part, complete, new_session, part, renew, resolved, said
+from .histories import add_part, complete, new_session, part, renew, resolved, said, stored_messages
 from .opening import open_ledger
 from .recounting import recount
 
@@ -187,7 +187,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
         ]:
             done.result()
 
-    rows = ledger.history.read(session.key, 1)
+    rows = stored_messages(ledger, session.key, 1)
     assert [row.position for row in rows] == list(range(1, len(rows) + 1))
     by_id = {row.id: row for row in rows}
     assert len(by_id) == len(rows)

@@ -35,18 +35,30 @@ from tests.properties import examples
 
 from .compacting import compact
 from .erasures import Step, found, steps
-from .histories import add_part, answered, answering, calling, new_session, part, resolved, said
+from .histories import (
+    add_part,
+    answered,
+    answering,
+    calling,
+    new_session,
+    part,
+    resolved,
+    said,
+    stored_messages,
+)
 from .opening import never_rewritten
 from .whole import whole
 
 
 def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
-    return [row.message.status for row in ledger.history.read(key, branch)]
+    return [row.message.status for row in stored_messages(ledger, key, branch)]
 
 
 def erased_at(ledger: Ledger, key: int, branch: int = 1) -> list[int]:
     return [
-        row.position for row in ledger.history.read(key, branch) if row.message.status == "erased"
+        row.position
+        for row in stored_messages(ledger, key, branch)
+        if row.message.status == "erased"
     ]
 
 
@@ -89,7 +101,7 @@ def test_an_erased_message_leaves_its_position_and_role(ledger: Ledger) -> None:
     assert row.counts == Counts()
     assert (row.id, row.position, row.created_at) == (before[1].id, 2, before[1].created_at)
     assert ledger.views.last_request(session.key, 1) is None
-    assert [row.message.role for row in ledger.history.read(session.key, 1)] == [
+    assert [row.message.role for row in stored_messages(ledger, session.key, 1)] == [
         "user",
         "assistant",
         "user",
@@ -356,7 +368,7 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
 
     whole(ledger, key)
     for branch in branches:
-        for row in ledger.history.read(key, branch):
+        for row in stored_messages(ledger, key, branch):
             assert expected[row.id] == row.message
             assert (
                 ledger.views.view_totals(key, branch, at=row.position).head.position == row.position
@@ -371,7 +383,7 @@ def without_thinking(message: Message) -> Message:
 
 def together(ledger: Ledger, key: int, branches: list[int], branch: int, at: int) -> set[str]:
     """The ids of what goes with a message, in all branches that have it."""
-    lineages = [ledger.history.read(key, one) for one in branches]
+    lineages = [stored_messages(ledger, key, one) for one in branches]
     start = ledger.history.get(key, branch, at).id
     found: set[str] = {start}
     while True:
@@ -435,7 +447,7 @@ def test_an_owner_is_erased_with_all_that_is_his(ledger: Ledger) -> None:
     assert replace(done, copies=()) == Erased(sessions=3, messages=6, profiles=1)
     assert ledger.profiles.all_of("gone") == []
     assert ledger.sessions.page("gone", archived=None).items == []
-    assert len(ledger.history.read(kept.key, 1)[1].message.thinking) == 1
+    assert len(stored_messages(ledger, kept.key, 1)[1].message.thinking) == 1
     assert replace(ledger.erasure.erase_owner("nobody"), copies=()) == Erased()
 
 
@@ -454,11 +466,11 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
 
     assert replace(done, copies=()) == Erased(thinking_blocks=3)
     for branch in (1, fork):
-        assert [row.message.thinking for row in ledger.history.read(session.key, branch)] == (
+        assert [row.message.thinking for row in stored_messages(ledger, session.key, branch)] == (
             [()] * ledger.branches.head(session.key, branch).position
         )
         assert ledger.branches.head(session.key, branch).last_thinking is None
-    assert ledger.history.read(session.key, fork)[-1].message.text == "so far"
+    assert stored_messages(ledger, session.key, fork)[-1].message.text == "so far"
     whole(ledger, session.key)
 
 

@@ -39,6 +39,7 @@ from .histories import (
     part,
     resolved,
     said,
+    stored_messages,
 )
 from .opening import never_rewritten
 from .whole import whole
@@ -92,7 +93,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
     elif kind == "compact" and head.turn_start:
         starts = [
             row.position
-            for row in ledger.history.read(key, branch)
+            for row in stored_messages(ledger, key, branch)
             if row.message.starts_turn and row.position < head.turn_start
         ]
         if starts:
@@ -137,7 +138,9 @@ def test_what_is_imported_is_what_was_exported(
     assert (done.sessions, done.already) == (1, 0)
     assert other.audit.verify().ok
     for branch in branches:
-        assert ledger.history.read(session.key, branch) == other.history.read(session.key, branch)
+        assert stored_messages(ledger, session.key, branch) == stored_messages(
+            other, session.key, branch
+        )
         assert ledger.views.view_totals(session.key, branch) == other.views.view_totals(
             session.key, branch
         )
@@ -288,8 +291,11 @@ def test_a_masker_filters_an_import(ledger: Ledger, other: Ledger) -> None:
         mask_parts=lambda parts: [text.replace("secret", "***") for text in parts],
     )
 
-    assert [row.message.text for row in other.history.read(session.key, 1)] == ["my ***", "hello"]
-    assert [row.counts.visible for row in other.history.read(session.key, 1)] == [1, 5]
+    assert [row.message.text for row in stored_messages(other, session.key, 1)] == [
+        "my ***",
+        "hello",
+    ]
+    assert [row.counts.visible for row in stored_messages(other, session.key, 1)] == [1, 5]
     found = other.drafts.get(session.key, 1)
     assert found is not None
     assert "secret" not in "".join(found.parts)
@@ -311,7 +317,7 @@ def test_lines_can_be_written_by_hand(ledger: Ledger) -> None:
 
     session = ledger.sessions.get("", "hand")
     assert done == Imported(sessions=1, messages=2)
-    assert [row.message for row in ledger.history.read(session.key, 1)] == [
+    assert [row.message for row in stored_messages(ledger, session.key, 1)] == [
         user("Is 91 prime?"),
         assistant("No."),
     ]
@@ -333,7 +339,7 @@ def test_a_refused_import_leaves_no_half_of_a_batch(ledger: Ledger, other: Ledge
     with pytest.raises(InvalidCall, match=f"line {last + 1}: position"):
         other.transfer.import_lines(lines)
 
-    assert len(other.history.read(session.key, 1)) == 2
+    assert len(stored_messages(other, session.key, 1)) == 2
     other.transfer.import_lines(every(ledger))
     assert every(other) == every(ledger)
 
@@ -383,8 +389,8 @@ def test_an_export_goes_on_while_others_write(ledger: Ledger, other: Ledger) -> 
         other.transfer.import_lines(exported)
         assert other.audit.verify().ok
     for session in sessions:
-        mine = [row.digest for row in ledger.history.read(session.key, 1)]
-        theirs = [row.digest for row in other.history.read(session.key, 1)]
+        mine = [row.digest for row in stored_messages(ledger, session.key, 1)]
+        theirs = [row.digest for row in stored_messages(other, session.key, 1)]
         assert theirs == mine[: len(theirs)]
 
 

@@ -7,6 +7,7 @@ import sqlite3 as stdlib
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -35,7 +36,7 @@ from reasoning_store.ledger.ledger import Ledger
 from tests.durability.disk import Disk, watched
 from tests.properties import each
 
-from .histories import answered, new_session, said
+from .histories import answered, new_session, said, stored_messages
 from .opening import open_ledger
 from .recounting import recount
 from .writing import writer_of
@@ -127,12 +128,12 @@ def test_an_unreferenced_store_keeps_no_file_open(sqlite_path: Path) -> None:
     assert sqlite_path.with_name("chat.db-wal").exists()
 
     del ledger
-    for _ in range(3):
-        gc.collect()
+    while {path.name for path in sqlite_path.parent.iterdir()} != {"chat.db"}:
+        gc.collect()  # its thread closes the file soon after
+        time.sleep(0.01)
 
-    assert {path.name for path in sqlite_path.parent.iterdir()} == {"chat.db"}
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
@@ -147,13 +148,13 @@ def test_a_file_that_took_the_place_of_an_open_one_is_left_alone(
         (tmp_path / "copy.db").rename(sqlite_path)
 
         with pytest.raises(InvalidCall, match=r"chat\.db is another file") as caught:
-            ledger.database.read(lambda _: ledger.history.read(session.key, 1))
+            ledger.database.read(lambda _: stored_messages(ledger, session.key, 1))
         assert "move chat.db-wal away" in str(caught.value.hint)
-        assert len(ledger.history.read(session.key, 1)) == 2  # it goes on with what it has open
+        assert len(stored_messages(ledger, session.key, 1)) == 2  # it goes on with what it has open
 
     sqlite_path.with_name("chat.db-wal").rename(tmp_path / "aside")
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
         assert ledger.audit.verify().ok
 
 
@@ -171,7 +172,7 @@ def test_no_new_file_is_made_next_to_the_log_of_another(sqlite_path: Path, tmp_p
         ledger.messages.append(session.key, 1, [said()])
 
     with opened(sqlite_path) as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_a_link_leads_to_its_file(tmp_path: Path) -> None:
@@ -254,7 +255,7 @@ def test_waiting_too_long_for_another_process_is_an_error(sqlite_path: Path) -> 
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreBusy):
             ledger.messages.append(session.key, 1, [said()])
-        assert ledger.history.read(session.key, 1) == []
+        assert stored_messages(ledger, session.key, 1) == []
         holder.execute("COMMIT")
         assert ledger.messages.append(session.key, 1, [said()])[0].position == 1
     holder.close()
@@ -264,7 +265,7 @@ def test_a_store_that_is_closed_while_it_is_busy_keeps_nothing_open(sqlite_path:
     """It says that it was busy; the one who is writing still finishes, and then all is closed."""
     ledger = opened(sqlite_path)
     session = new_session(ledger)
-    ledger.history.read(session.key, 1)
+    stored_messages(ledger, session.key, 1)
     began, goes_on = threading.Event(), threading.Event()
 
     def hold(_: Connection) -> None:
@@ -307,7 +308,7 @@ def test_a_full_disk_keeps_what_was_acknowledged(sqlite_path: Path) -> None:
 
         assert caught.value.hint
         assert kept > 5
-        assert kept == len(ledger.history.read(session.key, 1))
+        assert kept == len(stored_messages(ledger, session.key, 1))
         ledger.database.write(
             lambda connection: driver(connection).execute("PRAGMA max_page_count=100000").fetchall()
         )
@@ -345,7 +346,7 @@ def test_a_damaged_row_is_raised_and_never_skipped(sqlite_path: Path, damage: st
     raw.close()
 
     def use(ledger: Ledger) -> None:
-        ledger.history.read(session.key, 1)
+        stored_messages(ledger, session.key, 1)
         ledger.views.view_totals(session.key, 1, at=2)
         ledger.sessions.get("u", session.id)
         ledger.messages.append(session.key, 1, [said(secret)])

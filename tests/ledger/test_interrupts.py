@@ -13,7 +13,7 @@ from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 
-from .histories import new_session, said
+from .histories import new_session, said, stored_messages
 from .opening import open_ledger
 
 
@@ -34,7 +34,7 @@ def test_an_interrupted_read_keeps_no_snapshot(ledger: Ledger) -> None:
 
     ledger.messages.append(session.key, 1, [said()])
 
-    assert len(ledger.history.read(session.key, 1)) == 4
+    assert len(stored_messages(ledger, session.key, 1)) == 4
     assert kept.value.__traceback__
 
 

@@ -23,7 +23,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.tables import metadata
 from tests import programs
 
-from .histories import new_session, said
+from .histories import new_session, said, stored_messages
 from .revisions import second_revision
 
 ROOT = Path(__file__).parents[2]
@@ -124,13 +124,13 @@ def test_an_older_file_is_upgraded_and_a_copy_is_kept(
 
     request.getfixturevalue("two_revisions")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
     kept = sqlite_path.with_name(f"chat.db.before-{schema_version.REVISIONS[-1]}")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "more" in names(f"sqlite:///{sqlite_path}")
     assert "more" not in names(f"sqlite:///{kept}")
     with Ledger.open(f"sqlite:///{kept}") as ledger:
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_the_copy_before_an_upgrade_is_of_before_it(

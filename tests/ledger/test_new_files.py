@@ -26,7 +26,7 @@ from reasoning_store.ledger.database import (
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 
-from .histories import answered, new_session, said
+from .histories import answered, new_session, said, stored_messages
 from .opening import open_ledger
 
 # Never two libraries on one file in one process: they do not see each other's locks.
@@ -93,9 +93,9 @@ def test_what_is_closed_is_there_when_opened_again(tmp_path: Path) -> None:
         stored = ledger.messages.append(session.key, 1, [answered()])
 
     with opened(tmp_path / "chat.db") as ledger:
-        assert stored[0].digest == ledger.history.read(session.key, 1)[0].digest
+        assert stored[0].digest == stored_messages(ledger, session.key, 1)[0].digest
     with pytest.raises(InvalidCall, match="closed"):
-        ledger.history.read(session.key, 1)
+        stored_messages(ledger, session.key, 1)
     ledger.close()
 
 

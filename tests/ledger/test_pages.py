@@ -27,7 +27,7 @@ from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.rows import decode
 from tests.properties import examples
 
-from .histories import answered, json_values, new_session, rows_of, said, without_thinking
+from .histories import answered, json_values, new_session, said, stored_messages, without_thinking
 from .recounting import recount
 
 # Each takes another way through a page: bare, with JSON, with none,
@@ -65,7 +65,7 @@ def test_pages_join_without_a_seam(ledger: Ledger, length: int) -> None:
     ledger.messages.append(session.key, branch, history[length // 2 :])
 
     for which in (1, branch):
-        read = ledger.history.read(session.key, which)
+        read = stored_messages(ledger, session.key, which)
         light = without_thinking(ledger, session.key, which)
 
         assert [row.message for row in read] == [entry.message for entry in history]
@@ -82,7 +82,7 @@ def test_a_history_of_several_whole_pages_is_read_whole(ledger: Ledger) -> None:
     history = [KINDS[n % len(KINDS)] for n in range(2 * history_module._PAGE)]
     ledger.messages.append(session.key, 1, history)
 
-    read = ledger.history.read(session.key, 1)
+    read = stored_messages(ledger, session.key, 1)
 
     assert [row.message for row in read] == [entry.message for entry in history]
 
@@ -117,7 +117,7 @@ def test_a_damaged_row_among_good_ones_is_the_one_that_is_named(
     ledger.database.write(lambda connection: driver(connection).execute(damage))
 
     with pytest.raises(CorruptRow) as caught:
-        (rows_of if DAMAGE[damage] else without_thinking)(ledger, session.key)
+        (stored_messages if DAMAGE[damage] else without_thinking)(ledger, session.key)
 
     assert "7" in str(caught.value) or DAMAGE[damage] is None
     assert str(caught.value).count("message ") <= 1
@@ -139,9 +139,9 @@ def test_what_breaks_off_a_read_leaves_its_connection_free(url: str) -> None:
         )
 
         with pytest.raises(CorruptRow, match="2"):
-            ledger.history.read(session.key, 1)
+            stored_messages(ledger, session.key, 1)
 
-        assert [row.message for row in ledger.history.read(other.key, 1)] == [thinking.message]
+        assert [row.message for row in stored_messages(ledger, other.key, 1)] == [thinking.message]
 
 
 def test_thoughts_are_the_same_where_they_cannot_be_streamed(
@@ -151,11 +151,11 @@ def test_thoughts_are_the_same_where_they_cannot_be_streamed(
     with Ledger.open(postgres_url) as ledger:
         session = new_session(ledger)
         ledger.messages.append(session.key, 1, KINDS * 60)
-        streamed = ledger.history.read(session.key, 1)
+        streamed = stored_messages(ledger, session.key, 1)
     monkeypatch.setattr(psycopg.capabilities, "has_stream_chunked", lambda: False)
 
     with Ledger.open(postgres_url) as ledger:
-        assert ledger.history.read(session.key, 1) == streamed
+        assert stored_messages(ledger, session.key, 1) == streamed
     assert [row.message for row in streamed] == [entry.message for entry in KINDS * 60]
 
 
@@ -182,10 +182,10 @@ def test_a_history_that_broke_off_keeps_no_snapshot(ledger: Ledger) -> None:
     ledger.messages.append(session.key, 1, [said(str(number)) for number in range(600)])
     run("UPDATE bodies SET data = '{' WHERE position = 3")
     with pytest.raises(CorruptRow, match="message 3") as kept:
-        ledger.history.read(session.key, 1)
+        stored_messages(ledger, session.key, 1)
     run("UPDATE bodies SET data = NULL WHERE position = 3")
 
-    assert len(ledger.history.read(session.key, 1)) == 600
+    assert len(stored_messages(ledger, session.key, 1)) == 600
     assert kept.value.__traceback__
 
 
@@ -200,7 +200,7 @@ def damaged(ledger: Ledger, session: Any, column: str, value: object) -> None:
 
 
 WAYS: dict[str, Callable[[Ledger, int], Any]] = {
-    "history": lambda ledger, key: ledger.history.read(key, 1),
+    "history": lambda ledger, key: stored_messages(ledger, key, 1),
     "get": lambda ledger, key: ledger.history.get(key, 1, 40),
     "by value": lambda ledger, key: ledger.views.view(key, 1),
     "by value, stripped": lambda ledger, key: ledger.views.view(key, 1, thinking_from=1 << 40),

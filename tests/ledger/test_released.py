@@ -19,7 +19,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.transfer import lines
 
 from . import released
-from .histories import said
+from .histories import said, stored_messages
 from .revisions import second_revision
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -229,7 +229,9 @@ def test_usage_of_the_first_version_has_the_cache_in_its_input_afterwards(
     for database in (url, other):
         with Ledger.open(database) as ledger:
             key = ledger.sessions.get("owner", "first").key
-            used = [row.message.usage for row in ledger.history.read(key, 1) if row.message.usage]
+            used = [
+                row.message.usage for row in stored_messages(ledger, key, 1) if row.message.usage
+            ]
             (row,) = ledger.reports.read("session", owner="owner")[:1]
             verified = ledger.audit.verify()
 

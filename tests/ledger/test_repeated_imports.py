@@ -20,7 +20,7 @@ from reasoning_store.ledger.view_records import SummaryRow
 
 from .compacting import compact
 from .exporting import every, rich
-from .histories import add_part, answered, new_session, part, resolved, said
+from .histories import add_part, answered, new_session, part, resolved, said, stored_messages
 from .lines_by_hand import REPLIED, lines_with
 
 
@@ -62,7 +62,9 @@ def test_new_messages_are_appended_after_the_stored_ones(ledger: Ledger, other: 
 
     assert done.messages == 4
     for branch in (1, 2, newest):
-        assert ledger.history.read(session.key, branch) == other.history.read(session.key, branch)
+        assert stored_messages(ledger, session.key, branch) == stored_messages(
+            other, session.key, branch
+        )
     assert other.sessions.get(session.owner, session.id).title == "my own name for it"
     assert other.audit.verify().ok
 

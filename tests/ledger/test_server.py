@@ -29,7 +29,7 @@ from reasoning_store.ledger.records import NewParts
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import Store, upgrade
 
-from .histories import answered, new_session, said
+from .histories import answered, new_session, said, stored_messages
 from .opening import open_ledger
 
 
@@ -216,7 +216,7 @@ def test_nothing_is_prepared_and_nothing_is_left_in_the_session(postgres_url: st
         session = new_session(ledger)
         for _ in range(20):
             ledger.messages.append(session.key, 1, [said(), answered()])
-            ledger.history.read(session.key, 1)
+            stored_messages(ledger, session.key, 1)
 
         def left(connection: Any) -> list[Any]:
             return [
@@ -253,7 +253,7 @@ def test_a_lost_connection_is_answered_where_that_is_safe(postgres_url: str) -> 
             ledger.messages.append(session.key, 1, [said()], idempotency_key="k")[0].position == 1
         )
         kill_others(postgres_url)
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
         kill_others(postgres_url)
         with pytest.raises(StoreBusy) as caught:
             ledger.messages.append(session.key, 1, [said()])
@@ -285,7 +285,7 @@ def test_a_server_that_restarts_is_noticed_once(postgres_url: str) -> None:
 
         all_used(ledger, 12)
         kill_others(postgres_url)
-        assert len(ledger.history.read(session.key, 1)) == 1
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_a_connection_that_died_while_idle_is_replaced(

@@ -24,7 +24,7 @@ from reasoning_store.ledger.database import sqlite_connections
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 
-from .histories import new_session, said
+from .histories import new_session, said, stored_messages
 from .opening import open_ledger
 from .writing import Held, at_once, commits, waiting, writer_of
 
@@ -42,7 +42,7 @@ def test_writers_that_wait_share_one_commit(sqlite_path: Path) -> None:
 
         assert commits(sqlite_path) == before + 1
         for turn, session in enumerate(sessions):
-            texts = [row.message.text for row in ledger.history.read(session.key, 1)]
+            texts = [row.message.text for row in stored_messages(ledger, session.key, 1)]
             assert texts == [f"{n}" for n in range(turn, 20, 3)]
         assert [row.position for (row,) in stored] == [n // 3 + 1 for n in range(20)]
         assert ledger.audit.verify().ok
@@ -71,7 +71,7 @@ def test_a_failing_write_fails_alone(sqlite_path: Path) -> None:
             Conflict,
             type(None),
         ]
-        texts = [row.message.text for row in ledger.history.read(key, 1)]
+        texts = [row.message.text for row in stored_messages(ledger, key, 1)]
         assert sorted(texts) == ["one", "taken", "two"]
         assert ledger.audit.verify().ok
 
@@ -90,7 +90,7 @@ def test_a_failing_write_makes_no_other_wait_again(sqlite_path: Path) -> None:
             each.result(120)
 
         assert commits(sqlite_path) == before + 1
-        assert len(ledger.history.read(key, 1)) == 10
+        assert len(stored_messages(ledger, key, 1)) == 10
 
 
 @pytest.mark.parametrize("way", ["a statement", "with all that was begun", "to take it back"])
@@ -108,7 +108,7 @@ def test_a_failing_statement_among_several_writers_loses_no_acknowledged_write(
         failing.fails_at, failing.fails_to_take_back = None, False
         ledger.messages.append(key, 1, [said("after")])
 
-        texts = [row.message.text for row in ledger.history.read(key, 1)]
+        texts = [row.message.text for row in stored_messages(ledger, key, 1)]
         assert sorted(texts) == sorted(
             ["after", *(f"{n}" for n, error in enumerate(errors) if error is None)]
         )
@@ -168,7 +168,7 @@ def test_one_key_at_once_is_one_message(sqlite_path: Path) -> None:
         stored = [each.result(120) for each in at_once(writer_of(ledger), works)]
 
         assert len({row.id for (row,) in stored}) == 1
-        assert [row.message.text for row in ledger.history.read(key, 1)] == ["once"]
+        assert [row.message.text for row in stored_messages(ledger, key, 1)] == ["once"]
 
 
 def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) 
         errors = [each.exception(120) for each in at_once(writer_of(ledger), works)]
 
         assert {type(error) for error in errors} == {type(None), StoreFull}
-        stored = {row.message.text[0] for row in ledger.history.read(key, 1)}
+        stored = {row.message.text[0] for row in stored_messages(ledger, key, 1)}
         assert stored == {f"{n}" for n, error in enumerate(errors) if error is None}
         assert ledger.audit.verify().ok
 
@@ -214,7 +214,7 @@ def test_a_wait_that_is_interrupted_leaves_nothing_to_be_written_later(sqlite_pa
                 thread.join()
             ledger.messages.append(key, 1, [said("after")])
 
-            assert [row.message.text for row in ledger.history.read(key, 1)] == ["after"]
+            assert [row.message.text for row in stored_messages(ledger, key, 1)] == ["after"]
     finally:
         signal.signal(signal.SIGINT, handler)
 
@@ -227,7 +227,7 @@ def test_a_wait_that_is_too_long_leaves_nothing_to_be_written_later(sqlite_path:
             ledger.messages.append(key, 1, [said("too late")])
         ledger.messages.append(key, 1, [said("after")])
 
-        assert [row.message.text for row in ledger.history.read(key, 1)] == ["after"]
+        assert [row.message.text for row in stored_messages(ledger, key, 1)] == ["after"]
 
 
 def test_a_write_that_has_begun_is_waited_for_however_long_it_takes(sqlite_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_store_that_is_closed_while_writers_wait_does_their_work_first(
 
     assert errors == [None] * 6
     with Ledger.open(f"sqlite:///{sqlite_path}") as again:
-        assert len(again.history.read(key, 1)) == 5
+        assert len(stored_messages(again, key, 1)) == 5
 
 
 def test_a_store_that_nothing_refers_to_ends_its_thread(sqlite_path: Path) -> None:

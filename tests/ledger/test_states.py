@@ -25,7 +25,7 @@ from reasoning_store.ledger.view_records import ViewTotals
 from tests.properties import examples
 
 from .counting import counted
-from .histories import answered, any_text, entries, new_session, said
+from .histories import answered, any_text, entries, new_session, said, stored_messages
 from .recounting import recount, state_of
 
 batches = st.lists(entries(), min_size=1, max_size=4)
@@ -63,7 +63,7 @@ def test_every_state_equals_a_recount(
                 clearable[row.id] = entry.counts.clearable
 
     for branch in branches:
-        rows = ledger.history.read(session.key, branch)
+        rows = stored_messages(ledger, session.key, branch)
         used = ledger.views.view_totals(session.key, branch)
         numbers = {
             origin: carried_number(origin)

@@ -35,7 +35,7 @@ from reasoning_store.ledger.view_records import SummaryRow
 from tests.properties import examples
 
 from .compacting import compact
-from .histories import any_text, new_session, note, said, without_thinking
+from .histories import any_text, new_session, note, said, stored_messages, without_thinking
 
 ROOT = Path(__file__).parents[2]
 NAMED = {
@@ -96,7 +96,7 @@ def check_messages(ledger: Ledger, url: str, text: str) -> None:
     ledger.messages.append(session.key, 1, given_)
 
     with Ledger.open(url) as elsewhere:
-        read = elsewhere.history.read(session.key, 1)
+        read = stored_messages(elsewhere, session.key, 1)
         sent = elsewhere.views.last_request(session.key, 1)
 
         assert [row.message for row in read] == [entry.message for entry in given_]

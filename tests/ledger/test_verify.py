@@ -30,7 +30,16 @@ from tests.properties import examples
 
 from .compacting import compact
 from .erasures import Step, steps
-from .histories import add_part, answered, answering, calling, new_session, part, said
+from .histories import (
+    add_part,
+    answered,
+    answering,
+    calling,
+    new_session,
+    part,
+    said,
+    stored_messages,
+)
 from .opening import never_rewritten
 
 LIBRARY: Any = sqlite_connections.library()
@@ -252,7 +261,7 @@ def test_a_byte_that_makes_no_text_is_found(sqlite_path: Path, text: str) -> Non
         other = new_session(ledger)
         ledger.messages.append(other.key, 1, [said()])
     read: dict[str, Callable[[Ledger], Any]] = {
-        "what was said": lambda ledger: ledger.history.read(session.key, 1),
+        "what was said": lambda ledger: stored_messages(ledger, session.key, 1),
         "what it is called": lambda ledger: ledger.sessions.get("u", session.id),
     }
     data = sqlite_path.read_bytes()
@@ -387,7 +396,7 @@ def test_a_damaged_session_can_still_be_identified(ledger: Ledger) -> None:
     )
 
     with pytest.raises(CorruptRow):
-        ledger.history.read(sessions[1].key, 1)
+        stored_messages(ledger, sessions[1].key, 1)
     verified = ledger.audit.verify()
 
     assert verified.sessions == 3

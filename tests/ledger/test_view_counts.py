@@ -23,7 +23,7 @@ from tests.properties import examples
 
 from .compacting import clear, compact, conversation, summary
 from .counting import counted
-from .histories import answered, entries, new_session, said
+from .histories import answered, entries, new_session, said, stored_messages
 from .reads import watched
 from .recounting import recount, state_of
 
@@ -193,7 +193,7 @@ def test_usage_of_a_view_equals_a_recount_of_it(
 def try_to_compact(
     ledger: Ledger, session: SessionRow, line: Line, start: int, length: int, label: Any
 ) -> None:
-    rows = ledger.history.read(session.key, line.number)
+    rows = stored_messages(ledger, session.key, line.number)
     starts = [row.position for row in rows if row.message.starts_turn]
     if len(starts) < 2:
         return
@@ -259,7 +259,7 @@ def check_line(
     sent: set[str],
     clearable: Mapping[str, int],
 ) -> None:
-    rows = ledger.history.read(session.key, line.number)
+    rows = stored_messages(ledger, session.key, line.number)
     numbers = {
         origin: origin_number(codec.dumps(codec.origin_to_json(origin)))
         for row in rows

@@ -28,7 +28,7 @@ from reasoning_store.ledger.records import NewMessage, StoredRow
 from reasoning_store.ledger.rows import windows
 from tests.properties import examples
 
-from .histories import answered, answers, asks, new_session, said
+from .histories import answered, answers, asks, new_session, said, stored_messages
 from .reads import watched
 
 
@@ -37,7 +37,7 @@ def thinks() -> NewMessage:
 
 
 def positions(ledger: Ledger, key: int, **window: Any) -> list[int]:
-    return [row.position for row in ledger.history.read(key, 1, **window)]
+    return [row.position for row in stored_messages(ledger, key, 1, **window)]
 
 
 # By count
@@ -153,7 +153,7 @@ def test_a_window_by_tokens_holds_the_latest_that_fit(ledger: Ledger) -> None:
     with pytest.raises(InvalidCall):
         positions(ledger, session.key, tokens=-1)
     with pytest.raises(NotFound):
-        ledger.history.read(session.key, 2, tokens=5)
+        stored_messages(ledger, session.key, 2, tokens=5)
 
 
 def test_a_window_by_tokens_shrinks_to_keep_pairs_together(ledger: Ledger) -> None:
@@ -228,12 +228,12 @@ def test_a_window_is_what_slicing_and_mending_give(
     branch = ledger.branches.fork(session.key, 1, min(fork, len(history)) + 1)
     if fork < len(history):
         ledger.messages.append(session.key, branch, history[fork:])
-    rows = ledger.history.read(session.key, branch)
+    rows = stored_messages(ledger, session.key, branch)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history_module, "_FIRST_LOOK", context)
-        found = ledger.history.read(
-            session.key, branch, limit=limit, tokens=tokens, after=after, before=before
+        found = stored_messages(
+            ledger, session.key, branch, limit=limit, tokens=tokens, after=after, before=before
         )
 
     expected = sliced(rows, after, before, limit, tokens)
@@ -301,7 +301,7 @@ def test_windows_read_as_much_at_5000_messages_as_at_100(
 
     def reads(**window: Any) -> list[int]:
         with watched() as work:
-            ledger.history.read(session.key, 1, **window)
+            stored_messages(ledger, session.key, 1, **window)
         return work
 
     windows_: list[dict[str, int]] = [
