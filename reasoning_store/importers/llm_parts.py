@@ -17,6 +17,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.importers.reply_parts import Part, metadata_of
 from reasoning_store.wire.event_fields import whole_number
+from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 _TYPES: Final = frozenset({"text", "reasoning", "tool_call", "tool_result", "attachment"})
 
@@ -51,53 +52,38 @@ def unread_parts(parts: Sequence[Part]) -> dict[str, Any]:
 
 def read_usage(row: Mapping[str, Any], details: Any) -> Usage | None:
     """Return what a model call reported, as llm kept it."""
-    counts = {name: whole_number(row.get(f"{name}_tokens")) for name in ("input", "output")}
-    if all(number is None for number in counts.values()):
+    details = details if isinstance(details, dict) else {}
+    reported = {name: whole_number(row.get(f"{name}_tokens")) for name in ("input", "output")}
+    if all(number is None for number in reported.values()):
         return None
-    reasoning = _detail(details, _REASONING)
-    output = counts["output"]
-    if output is not None and reasoning is not None and reasoning > output:
-        output += reasoning  # it is not in the output yet
-    cached, cache_write = _detail(details, _CACHED), _detail(details, _CACHE_WRITE)
-    given = counts["input"]
-    if given is not None and _detail(details, _OUTSIDE_INPUT) is not None:
-        given += (cached or 0) + (cache_write or 0)
-    return Usage(
-        input=given,
-        output=output,
-        reasoning=reasoning,
-        cached=cached,
-        cache_write=cache_write,
-        raw={**counts, **({"details": details} if details else {})},
+    counts = {**reported, **read_counts(details, _DETAILS)}
+    output, reasoning = counts["output"], counts["reasoning"]
+    return make_usage(
+        counts,
+        {**reported, **({"details": details} if details else {})},
+        cache_apart=bool(details.keys() & _OUTSIDE_INPUT),
+        reasoning_apart=output is not None and (reasoning or 0) > output,
     )
 
 
-_REASONING: Final = (
-    ("output_tokens_details", "reasoning_tokens"),
-    ("completion_tokens_details", "reasoning_tokens"),
-    ("reasoning_tokens",),
-    ("thoughtsTokenCount",),
-)
-_CACHED: Final = (
-    ("input_tokens_details", "cached_tokens"),
-    ("prompt_tokens_details", "cached_tokens"),
-    ("cache_read_input_tokens",),
-    ("cachedContentTokenCount",),
-)
-_CACHE_WRITE: Final = (
-    ("input_tokens_details", "cache_write_tokens"),
-    ("prompt_tokens_details", "cache_write_tokens"),
-    ("cache_creation_input_tokens",),
-)
-_OUTSIDE_INPUT: Final = (("cache_read_input_tokens",), ("cache_creation_input_tokens",))
+_DETAILS: Final[Places] = {
+    "reasoning": (
+        "output_tokens_details.reasoning_tokens",
+        "completion_tokens_details.reasoning_tokens",
+        "reasoning_tokens",
+        "thoughtsTokenCount",
+    ),
+    "cached": (
+        "input_tokens_details.cached_tokens",
+        "prompt_tokens_details.cached_tokens",
+        "cache_read_input_tokens",
+        "cachedContentTokenCount",
+    ),
+    "cache_write": (
+        "input_tokens_details.cache_write_tokens",
+        "prompt_tokens_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+    ),
+}
+_OUTSIDE_INPUT: Final = frozenset({"cache_read_input_tokens", "cache_creation_input_tokens"})
 """Anthropic's words: it counts as input only those outside of its cache."""
-
-
-def _detail(details: Any, places: Sequence[Sequence[str]]) -> int | None:
-    for place in places:
-        value = details
-        for name in place:
-            value = value.get(name) if isinstance(value, dict) else None
-        if (number := whole_number(value)) is not None:
-            return number
-    return None

@@ -33,7 +33,8 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.wire.event_fields import other_fields, whole_number
+from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
 """The key under which Gemini's classes keep the signatures of calls."""
@@ -255,14 +256,15 @@ def _signed(text: Any, signature: str | None, provider: str | None) -> Part:
     return sealed_part(text, form, {name: signature})
 
 
+_USAGE: Final[Places] = {
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "reasoning": ("output_token_details.reasoning",),
+    "cached": ("input_token_details.cache_read",),
+    "cache_write": ("input_token_details.cache_creation",),
+}
+
+
 def _usage(reported: Mapping[str, Any]) -> Usage | None:
-    given = object_field(reported, "input_token_details")
-    made = object_field(reported, "output_token_details")
-    counts = {
-        "input": whole_number(reported.get("input_tokens")),
-        "output": whole_number(reported.get("output_tokens")),
-        "reasoning": whole_number(made.get("reasoning")),
-        "cached": whole_number(given.get("cache_read")),
-        "cache_write": whole_number(given.get("cache_creation")),
-    }
-    return Usage(**counts, raw=reported) if any(counts.values()) else None
+    counts = read_counts(reported, _USAGE)
+    return make_usage(counts, reported) if any(counts.values()) else None

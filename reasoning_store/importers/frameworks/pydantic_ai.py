@@ -32,7 +32,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.wire.event_fields import whole_number
+from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"
 _PROVIDERS: Final[Mapping[str, str]] = {
@@ -181,18 +181,17 @@ def _own_data(part: Mapping[str, Any], provider: str | None) -> dict[str, dict[s
     return {"openai": {"id": id}} if id.startswith(("msg_", "fc_")) else {}
 
 
-_COUNTS: Final[Mapping[str, str]] = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cached": "cache_read_tokens",
-    "cache_write": "cache_write_tokens",
-    "reasoning": "output_reasoning_tokens",
+_USAGE: Final[Places] = {
+    "input": ("input_tokens",),
+    "output": ("output_tokens",),
+    "cached": ("cache_read_tokens",),
+    "cache_write": ("cache_write_tokens",),
+    "reasoning": ("output_reasoning_tokens", "details.reasoning_tokens"),
 }
 
 
 def _usage(reported: Mapping[str, Any]) -> Usage | None:
     """Return the counts; a count that is zero was not reported."""
-    counts = {name: whole_number(reported.get(of)) or None for name, of in _COUNTS.items()}
-    details = object_field(reported, "details")
-    counts["reasoning"] = counts["reasoning"] or whole_number(details.get("reasoning_tokens"))
-    return Usage(**counts, raw=reported) if any(counts.values()) else None
+    known = {name: item for name, item in reported.items() if item != 0}
+    counts = read_counts(known, _USAGE)
+    return make_usage(counts, reported) if any(counts.values()) else None
