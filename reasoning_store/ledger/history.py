@@ -1,4 +1,4 @@
-"""Reads of messages: one query for each segment and table. A window parts no tool pair."""
+"""Reads of messages: one query for each segment and table. A window separates no tool pair."""
 
 from __future__ import annotations
 
@@ -199,8 +199,9 @@ def window_snapshot(
         width = min(width, limit)
     forward = after is not None and before is None
     if tokens is not None and width:
-        costs = _costs(connection, key, found, first - 1 if forward else last, forward)
-        width = windows.widest(width, costs, tokens)
+        named = first - 1 if forward else last
+        tokens_by_width = _tokens_by_width(connection, key, found, named, forward)
+        width = windows.widest(width, tokens_by_width, tokens)
     start = first if forward else last - width + 1
     end = start + width - 1
     rows = of_segments(connection, key, branches.segments_between(found, start, end), thinking=True)
@@ -241,40 +242,40 @@ def _look(
     return of_segments(connection, key, segments, thinking=False)
 
 
-def _costs(
+def _tokens_by_width(
     connection: Connection, key: int, found: BranchRow, named: int, forward: bool
-) -> windows.Costs:
-    """Return a function from widths to tokens, of windows that begin or end next to ``named``."""
-    way = 1 if forward else -1
+) -> Callable[[int], int]:
+    """Return a function from the width of a window next to ``named`` to its tokens."""
 
-    def costs(widths: Sequence[int]) -> list[int]:
-        places = [named + way * width for width in widths]
-        carried = branches.totals_at(connection, key, found, [*places, *base])
-        known.update({place: windows.raw_tokens(at.totals) for place, at in carried.items()})
-        base.clear()
-        return [abs(known[place] - known[named]) for place in places]
+    def tokens_upto(position: int) -> int:
+        if position == found.totals.position:
+            return windows.raw_tokens(found.totals)
+        carried = branches.totals_at(connection, key, found, [position])
+        return windows.raw_tokens(carried[position].totals)
 
-    known = {found.totals.position: windows.raw_tokens(found.totals)}
-    base = [] if named in known else [named]
-    return costs
+    tokens_before = tokens_upto(named)
+    direction = 1 if forward else -1
+    return lambda width: abs(tokens_upto(named + direction * width) - tokens_before)
 
 
 def _earliest_turn(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
     """Return how far back a call is looked for: the start of the turn before the cut's."""
-    for _ in range(2):
-        turn = branches.totals_at(connection, key, found, [cut])[cut].totals.turn_start or 1
-        cut = turn - 1
-    return max(turn, first)
+
+    def turn_start(position: int) -> int:
+        carried = branches.totals_at(connection, key, found, [position])
+        return carried[position].totals.turn_start or 1
+
+    return max(turn_start(turn_start(cut) - 1), first)
 
 
 def _start(
     cut: int, rows: Sequence[StoredRow], earliest: Callable[[], int], look: _Read, *, grows: bool
 ) -> int:
-    """Return the cut before a window that parts nothing: an earlier one if it grows."""
+    """Return the cut before a window that separates nothing: an earlier one if it grows."""
     links = [windows.link_of(row) for row in rows]
     step, lowest = _FIRST_LOOK, 0
     while True:
-        pairs = windows.ties(links)
+        pairs = windows.tied_pairs(links)
         wanted = windows.earlier(cut, pairs) if grows else cut
         if not windows.asks_before(links, wanted):
             break
@@ -288,11 +289,11 @@ def _start(
 
 
 def _end(cut: int, rows: Sequence[StoredRow], last: int, look: _Read, *, grows: bool) -> int:
-    """Return the cut after a window that parts nothing: a later one if it grows."""
+    """Return the cut after a window that separates nothing: a later one if it grows."""
     links = [windows.link_of(row) for row in rows]
     step, turns = _FIRST_LOOK, 0
     while True:
-        pairs = windows.ties(links)
+        pairs = windows.tied_pairs(links)
         wanted = windows.later(cut, pairs) if grows else cut
         reach = links[-1].position
         if turns > 1 or reach >= last or not windows.asks_behind(links, wanted):

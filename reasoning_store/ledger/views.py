@@ -198,11 +198,11 @@ def _view_totals(connection: Connection, key: int, read: BranchRead, at: int | N
         for one in ranges
     ]
     freed = _freed(carried, in_force)
-    head = uncompacted
     if ranges or freed:
-        head = totals.view_of(uncompacted, gone, freed)._replace(
-            last_thinking=thinkers[0].position if thinkers else None
-        )
+        last = thinkers[0].position if thinkers else None
+        head = totals.view_of(uncompacted, gone, freed)._replace(last_thinking=last)
+    else:
+        head = uncompacted
     return ViewTotals(
         head=head,
         before_turn=totals.view_of(carried[turn].totals, gone, freed),
@@ -234,8 +234,8 @@ def _last_thinkers(
         carried |= branches.totals_at(connection, key, found, missing)
         earlier = carried[before].totals
         if not inside:
-            at = carried[position]
-            thinkers.append(own_thinking(earlier, at.totals, has_call=at.has_call))
+            own = carried[position]
+            thinkers.append(own_thinking(earlier, own.totals, has_call=own.has_call))
         position = earlier.last_thinking
     return tuple(thinkers)
 

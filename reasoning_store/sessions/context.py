@@ -22,6 +22,7 @@ from reasoning_store.sessions import settings as session_settings
 from reasoning_store.sessions.branch import SessionBranch
 from reasoning_store.sessions.view import (
     AFTER_ALL,
+    CHANGED,
     UNNAMED,
     ContextOptions,
     EarlierRequest,
@@ -246,7 +247,7 @@ def _read_last_request(
 ) -> tuple[EarlierRequest, list[ViewedMessage]] | None:
     snapshot = view.ledger_views.request_snapshot(view.row, view.branch_number)
     earlier = view.earlier_request(snapshot, None)
-    if earlier is None or not earlier.position:
+    if earlier is None or earlier.position == CHANGED:
         return None
     messages = view.messages(earlier.first_with_thinking)
     sent = [item for item in messages if item.number < earlier.position]

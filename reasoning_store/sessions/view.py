@@ -25,6 +25,9 @@ UNNAMED = (None, None, None, None)
 AFTER_ALL = 1 << 62
 """A position after all messages: from there on no thinking has to be read."""
 
+CHANGED = 0
+"""Instead of the position of a reply: its request was made of messages that have changed since."""
+
 T = TypeVar("T")
 
 
@@ -148,7 +151,7 @@ class SessionView:
         if in_force != snapshot.totals.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at
         ):
-            return EarlierRequest(to, policy, 0, AFTER_ALL)
+            return EarlierRequest(to, policy, CHANGED, AFTER_ALL)
         first = first_thinking_sent(lambda: self.totals(last.position - 1), policy.settings, to)
         return EarlierRequest(to, policy, last.position, first)
 
@@ -160,7 +163,7 @@ class EarlierRequest:
     to: Target
     policy: Policy
     position: int
-    """The position of its reply: the messages before it were sent. 0 if they have changed."""
+    """The position of its reply: the messages before it were sent; or ``CHANGED``."""
     first_with_thinking: int
     """The first position whose thinking it may have carried."""
 

@@ -275,7 +275,7 @@ def sliced(
         turn = max([start for start in starts if start <= max(cut, 1)])
         turn = max([start for start in starts if start < turn] or [1])
         near = [row for row in inside if row.position >= turn]
-    pairs = windows.ties([windows.link_of(row) for row in near])
+    pairs = windows.tied_pairs([windows.link_of(row) for row in near])
     moves_later = forward == (tokens is None)
     while parted := [pair for pair in pairs if pair[0] <= cut < pair[1]]:
         cut = max(late for _, late in parted) if moves_later else min(parted)[0] - 1
@@ -287,7 +287,7 @@ def test_the_widest_that_fits_is_found(costs: list[int], budget: int) -> None:
     """Whatever each costs, nothing too."""
     sums = [sum(costs[:n]) for n in range(len(costs) + 1)]
 
-    found = windows.widest(len(costs), lambda widths: [sums[n] for n in widths], budget)
+    found = windows.widest(len(costs), lambda width: sums[width], budget)
 
     assert found == max(n for n in range(len(sums)) if sums[n] <= budget)
 

@@ -1,14 +1,14 @@
-"""The messages of a window: so many, or so many tokens, and no pair parted.
+"""The messages of a window: so many, or so many tokens, and no pair separated.
 
 A window has an end that its caller named and one that is sought. The other end comes from the sums
 that messages carry: the widest window that fits is found by trying growing widths from the named
 end, so it costs reads by the width of the window and not by the length of the conversation.
 
-The sought end parts no call from its response, and no reasoning from its call where these are two
-messages of a model that follow one another. A window by count grows for that; a window by tokens
-has to fit, and shrinks. A call and its response are looked for in one turn and its neighbour, so
-that a response which no one asked for costs no more than that. The end that the caller named stays:
-pages neither overlap nor leave a gap.
+The sought end separates no call from its response, and no reasoning from its call where these are
+two messages of a model that follow one another. A window by count grows for that; a window by
+tokens has to fit, and shrinks. A call and its response are looked for in one turn and its
+neighbour, so that a response which no one asked for costs no more than that. The end that the
+caller named stays: pages neither overlap nor leave a gap.
 
 Pure: knows sums, positions and ids; reading is the caller's.
 """
@@ -23,8 +23,6 @@ from itertools import pairwise
 from reasoning_store.conversation.tool_pairs import ToolBlock, tied_messages, tool_blocks
 from reasoning_store.ledger.records import RunningTotals, StoredRow
 
-Costs = Callable[[Sequence[int]], Sequence[int]]
-"""Returns the tokens of windows of these widths, which rise."""
 _GROWTH = 4
 
 
@@ -33,12 +31,12 @@ def raw_tokens(totals: RunningTotals) -> int:
     return totals.visible + totals.portable + sum([own for own, _ in totals.opaque.values()])
 
 
-def widest(total: int, costs: Costs, budget: int) -> int:
-    """Return the greatest width up to ``total`` that costs at most ``budget``."""
+def widest(total: int, tokens: Callable[[int], int], budget: int) -> int:
+    """Return the greatest width up to ``total`` whose tokens are at most ``budget``."""
     fits, tried, too_wide = 0, _GROWTH, total + 1
     while too_wide - fits > 1:
         width = tried if tried < too_wide else (fits + too_wide) // 2
-        if costs([width])[0] <= budget:
+        if tokens(width) <= budget:
             fits, tried = width, tried * _GROWTH
         else:
             too_wide = width
@@ -73,7 +71,7 @@ def link_of(row: StoredRow) -> Link:
     )
 
 
-def ties(rows: Sequence[Link]) -> list[tuple[int, int]]:
+def tied_pairs(rows: Sequence[Link]) -> list[tuple[int, int]]:
     """Return the pairs of positions that belong together, the earlier first."""
     tied = tied_messages([row.tools for row in rows])
     found = [(rows[caller].position, rows[response].position) for caller, response in tied]
@@ -91,19 +89,19 @@ def _may_lead(row: Link) -> bool:
 
 
 def earlier(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
-    """Return the last cut at or before this one that parts no pair.
+    """Return the last cut at or before this one that separates no pair.
 
     A cut is after the message of its number.
     """
-    while parted := [early for early, late in pairs if early <= cut < late]:
-        cut = min(parted) - 1
+    while separated := [early for early, late in pairs if early <= cut < late]:
+        cut = min(separated) - 1
     return cut
 
 
 def later(cut: int, pairs: Sequence[tuple[int, int]]) -> int:
-    """Return the first cut at or after this one that parts no pair."""
-    while parted := [late for early, late in pairs if early <= cut < late]:
-        cut = max(parted)
+    """Return the first cut at or after this one that separates no pair."""
+    while separated := [late for early, late in pairs if early <= cut < late]:
+        cut = max(separated)
     return cut
 
 
