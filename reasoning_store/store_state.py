@@ -87,7 +87,7 @@ class StoreState:
         return mask_message(message, masker)
 
     def count(self, message: Message, encoding: str) -> Counts:
-        from reasoning_store.egress.counting import count_message
+        from reasoning_store.egress.token_counts import count_message
 
         return count_message(message, counter(encoding))
 

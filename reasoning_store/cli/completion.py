@@ -46,9 +46,9 @@ def _complete_stored(
 def complete_provider(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from reasoning_store.wire import contracts
+    from reasoning_store.wire import contract_lookup
 
-    return _matching_words((host.id for host in contracts.hosts()), incomplete)
+    return _matching_words((host.id for host in contract_lookup.hosts()), incomplete)
 
 
 def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:

@@ -213,9 +213,9 @@ class _ApiName(_ParamType):
 
 
 def _api_choice() -> click.Choice[str]:
-    from reasoning_store.wire import contracts
+    from reasoning_store.wire import contract_lookup
 
-    return click.Choice(contracts.apis())
+    return click.Choice(contract_lookup.apis())
 
 
 _TARGET = (

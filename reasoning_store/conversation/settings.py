@@ -121,7 +121,7 @@ class Policy:
         }
 
 
-def resolve(
+def resolve_settings(
     call: ReasoningSettings | Mapping[str, Any] | None = None,
     *,
     session: Mapping[str, Any] | None = None,

@@ -11,7 +11,7 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
 )
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
-from reasoning_store.conversation.settings import Resolved, resolve
+from reasoning_store.conversation.settings import Resolved, resolve_settings
 from reasoning_store.conversation.validation import Holder, message_of
 
 
@@ -35,7 +35,7 @@ def visible_parts(
 def shows_thinking(settings: ReasoningSettings | Mapping[str, Any] | None) -> bool:
     """Whether these settings show thinking to a person."""
     # BR-003, BR-006: only includeInResponse decides; strip, include and enabled do not.
-    return resolve(_values(settings)).settings.include_in_response
+    return resolve_settings(_values(settings)).settings.include_in_response
 
 
 def is_visible(block: Block, *, with_thinking: bool) -> bool:

@@ -14,7 +14,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import Rule
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 
 
 def portable_inadmissible_because(to: Target) -> Rule | None:
@@ -69,7 +69,7 @@ _OF_ANY_HOST = "thinking_events"
 def is_of_api(api: str, to: Target) -> bool:
     """Whether the target uses a protocol."""
     try:
-        return contracts.api_name(api) == to.contract.api
+        return contract_lookup.api_name(api) == to.contract.api
     except InvalidCall:
         return False
 
@@ -78,13 +78,17 @@ def is_made_at(origin: Origin | None, to: Target) -> bool:
     """Whether the target made a message: its provider, its api, a model of its family."""
     if origin is None:
         return False
-    if contracts.provider_id(origin.provider, origin.base_url) != to.provider:
+    if contract_lookup.provider_id(origin.provider, origin.base_url) != to.provider:
         return False
     try:
-        made = contracts.resolve(origin.provider, origin.model, origin.api, origin.base_url)
+        made = contract_lookup.find_contract(
+            origin.provider, origin.model, origin.api, origin.base_url
+        )
     except InvalidCall:
         return False  # of an unknown protocol
-    if made.api != to.contract.api or contracts.family(made) != contracts.family(to.contract):
+    if made.api != to.contract.api or contract_lookup.family(made) != contract_lookup.family(
+        to.contract
+    ):
         return False
     if to.provider is None:
         # A host without a name has only its address.

@@ -29,7 +29,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Strip
 from reasoning_store.conversation.validation import check_share, check_tokens
 from reasoning_store.egress.budget import THRESHOLD
-from reasoning_store.egress.counting import CountExactness
+from reasoning_store.egress.token_counts import CountExactness
 from reasoning_store.egress.turn_boundaries import Layout, Range, TurnBoundaries
 
 Action: TypeAlias = Literal["none", "warn", "strip", "clear", "summarize", "refuse"]

@@ -13,15 +13,15 @@ from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
-from reasoning_store.conversation.settings import resolve
+from reasoning_store.conversation.settings import resolve_settings
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.conversation.validation import Holder, message_of
 from reasoning_store.egress import selection as _selection
 from reasoning_store.egress import what_if as _what_if
-from reasoning_store.egress.counting import TokenCount, count_message
 from reasoning_store.egress.request import Request, build, count_view
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.target import find_target
+from reasoning_store.egress.token_counts import TokenCount, count_message
 from reasoning_store.egress.verdicts import (
     Selection,
     ViewedMessage,
@@ -52,7 +52,7 @@ def select(
     """Return the selection of these messages, with a verdict for each thinking block."""
     view = _make_view(messages)
     to = find_target(provider, model, api, base_url)
-    return _selection.select(view, turn_positions(view), resolve(settings).settings, to)
+    return _selection.select(view, turn_positions(view), resolve_settings(settings).settings, to)
 
 
 def build_request(
@@ -75,7 +75,7 @@ def build_request(
     """
     return build(
         _make_view(messages),
-        resolve(settings),
+        resolve_settings(settings),
         find_target(provider, model, api, base_url),
         RequestInputs.of(_default_counter(), system, tools, extra),
         previous=previous,
@@ -96,7 +96,7 @@ def effective_tokens(
     """Return the count of the request of these messages, without building it."""
     view = _make_view(messages)
     to = find_target(provider, model, api, base_url)
-    chosen = resolve(settings).settings
+    chosen = resolve_settings(settings).settings
     selection = _selection.select(view, turn_positions(view), chosen, to)
     return count_view(view, selection, RequestInputs.of(_default_counter(), system, tools))
 
@@ -115,7 +115,7 @@ def what_if(
     """Return the counts of every choice of include and strip, with the current one marked."""
     return _what_if.what_if(
         _make_view(messages),
-        resolve(settings),
+        resolve_settings(settings),
         find_target(provider, model, api, base_url),
         RequestInputs.of(_default_counter(), system, tools),
     )

@@ -18,7 +18,7 @@ from typing import Any
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.egress.compaction_plan import StepKind
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def explain_refusal(provider: str | None, error_text: str) -> Explanation | None
             f"error_text must be a string, not {type(error_text).__name__}",
             hint="pass the text of the provider's error, e.g. str(error)",
         )
-    known = contracts.provider_id(provider) if isinstance(provider, str) else None
+    known = contract_lookup.provider_id(provider) if isinstance(provider, str) else None
     text = _fold_text(error_text)
     for row in sorted(_refusal_rows(), key=lambda row: known not in row.providers):
         if row.common and known is not None and known not in row.providers:

@@ -19,7 +19,6 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.conversation.settings import KEY_OF, Layer, Policy, Resolved
 from reasoning_store.conversation.turns import turn_positions
-from reasoning_store.egress.counting import TokenCount, sum_counts
 from reasoning_store.egress.repairs import repair
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.request_warnings import (
@@ -31,6 +30,7 @@ from reasoning_store.egress.request_warnings import (
 )
 from reasoning_store.egress.selection import select
 from reasoning_store.egress.target import Target
+from reasoning_store.egress.token_counts import TokenCount, sum_counts
 from reasoning_store.egress.unified_diff import unified_diff
 from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict, ViewedMessage
 from reasoning_store.wire.reasoning_options import ReasoningOptions

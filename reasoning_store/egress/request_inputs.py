@@ -15,7 +15,7 @@ from typing import Any
 from reasoning_store.conversation import codec, validation
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.json_values import ALLOWED, NotJson, json_value
-from reasoning_store.egress.counting import FixedCount, count_fixed
+from reasoning_store.egress.token_counts import FixedCount, count_fixed
 from reasoning_store.tokens import Counter
 from reasoning_store.wire.tools import tool_error
 

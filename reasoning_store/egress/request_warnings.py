@@ -29,7 +29,7 @@ from reasoning_store.egress.verdicts import (
     ViewedMessage,
     WarningCode,
 )
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract, Floor
@@ -281,13 +281,13 @@ def unknown_provider(to: Target) -> RequestWarning | None:
     """Return the warning that no host's rules hold, where that may surprise."""
     name, api = to.provider, to.contract.api
     if name is None:
-        maker = contracts.find_maker(to.model) if to.base_url is None else None
+        maker = contract_lookup.find_maker(to.model) if to.base_url is None else None
         if maker is None:
             return None
         provider = f"no provider is named for {describe(to.model)}"
         advice = f"; name the provider, e.g. provider={maker.id!r}"
         return warning("unknown_provider", provider=provider, api=api, advice=advice)
-    if contracts.find_host(name) is not None:
+    if contract_lookup.find_host(name) is not None:
         return None
     near = _host_like(name)
     advice = "" if near is None else f"; did you mean {near}?"
@@ -295,10 +295,10 @@ def unknown_provider(to: Target) -> RequestWarning | None:
     return warning("unknown_provider", provider=provider, api=api, advice=advice)
 
 
-@contracts.cached
+@contract_lookup.cached
 def _host_like(name: str) -> str | None:
     """Return the host whose name is most like this one; an application asks for the same few."""
-    known = [word for host in contracts.hosts() for word in (host.id, *host.aliases)]
+    known = [word for host in contract_lookup.hosts() for word in (host.id, *host.aliases)]
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 

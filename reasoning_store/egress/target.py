@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_names
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
 
 if TYPE_CHECKING:
@@ -60,17 +60,17 @@ def _target(
     provider: str | None, model: str | None, api: str | None, base_url: str | None
 ) -> Target:
     check_names(provider=provider, model=model, api=api, base_url=base_url)
-    if base_url is not None and not contracts.is_address(base_url):
+    if base_url is not None and not contract_lookup.is_address(base_url):
         raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
     return Target(
-        contract=contracts.resolve(provider, model, api, base_url),
-        provider=contracts.provider_id(provider, base_url),
+        contract=contract_lookup.find_contract(provider, model, api, base_url),
+        provider=contract_lookup.provider_id(provider, base_url),
         model=model,
         base_url=base_url,
     )
 
 
 # A conversation names the same few models, and each is matched against many patterns.
-known_target = contracts.cached(find_target)
-continued_target = contracts.cached(_target)
+known_target = contract_lookup.cached(find_target)
+continued_target = contract_lookup.cached(_target)
 """The target of a recorded request: a form that is only read is continued as it is written."""

@@ -20,14 +20,14 @@ from reasoning_store.egress.admissibility import (
     opaque_inadmissible_because,
     portable_inadmissible_because,
 )
-from reasoning_store.egress.counting import (
+from reasoning_store.egress.selection import decide
+from reasoning_store.egress.target import Target
+from reasoning_store.egress.token_counts import (
     FixedCount,
     TokenCount,
     TokensByKind,
     count_fields,
 )
-from reasoning_store.egress.selection import decide
-from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import Rule
 from reasoning_store.tokens import worst
 

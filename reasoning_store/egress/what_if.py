@@ -12,13 +12,13 @@ from itertools import product
 
 from reasoning_store.conversation.settings import Policy, Strip
 from reasoning_store.conversation.turns import turn_positions
-from reasoning_store.egress.counting import TokenCount
 from reasoning_store.egress.policy import STRIP_POLICIES
 from reasoning_store.egress.request import count_view
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.request_warnings import has_stand_in
 from reasoning_store.egress.selection import select
 from reasoning_store.egress.target import Target
+from reasoning_store.egress.token_counts import TokenCount
 from reasoning_store.egress.verdicts import RequestWarning, ViewedMessage
 from reasoning_store.wire.contract import Contract
 

@@ -24,7 +24,7 @@ from reasoning_store.importers.conversation_builder import (
 )
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.event_fields import other_fields
 
 _API: Final = "openai.chat"
@@ -84,8 +84,8 @@ def _read_reply(placed: SourceMessage, into: ConversationBuilder) -> None:
         "usage": usage if isinstance(usage, dict) else None,
     }
     message = into.read_reply(body, _API, value)
-    contract = contracts.resolve(into.who.provider, into.who.model, _API)
-    aliases = contracts.mirrored_fields(contract)
+    contract = contract_lookup.find_contract(into.who.provider, into.who.model, _API)
+    aliases = contract_lookup.mirrored_fields(contract)
     into.add(
         message,
         placed,

@@ -40,7 +40,7 @@ from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.ingress.tags import TagFilter
 from reasoning_store.ingress.text_channel import TextChannel
 from reasoning_store.wire import (
-    contracts,
+    contract_lookup,
     registry,
 )
 from reasoning_store.wire.contract import Contract
@@ -111,12 +111,12 @@ class StreamNormalizer:
     def _read_as(self, api: str | None) -> None:
         """Read the stream in this protocol; ``None`` for the one of address, host and model."""
         names = (self._provider, self._model, api, self._base_url or None)
-        self._contract = contracts.resolve(*names)
-        self._adapter = registry.resolve(
+        self._contract = contract_lookup.find_contract(*names)
+        self._adapter = registry.make_reader(
             model=self._model, provider=self._provider, api=api, base_url=self._base_url
         )
         self._origin = Origin(
-            provider=contracts.provider_id(self._provider, self._base_url),
+            provider=contract_lookup.provider_id(self._provider, self._base_url),
             api=None if names == _NO_NAMES else self._contract.api,
             model=self._model,
             base_url=self._base_url,
@@ -143,7 +143,7 @@ class StreamNormalizer:
         """Read the stream in the protocol that an event names, until one was understood."""
         named = None if self._choices else registry.api_named_by(raw)
         self._is_protocol_known = named is not None or bool(self._choices)
-        if named is not None and not contracts.is_dialect(self._contract.api, named):
+        if named is not None and not contract_lookup.is_dialect(self._contract.api, named):
             self._read_as(named)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
@@ -267,7 +267,7 @@ class _Choice:
                 merge=merge,
                 stray_opens=contract.reading.stray_opens,
             ),
-            MirroredFields(frozenset(contracts.mirrored_fields(contract)), self.counters),
+            MirroredFields(frozenset(contract_lookup.mirrored_fields(contract)), self.counters),
             provider=contract.provider or "",
             choice=number,
         )

@@ -17,9 +17,9 @@ from reasoning_store.conversation.validation import check_message, check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
-from reasoning_store.egress.counting import FixedCount
 from reasoning_store.egress.policy import stricter_settings
 from reasoning_store.egress.target import Target
+from reasoning_store.egress.token_counts import FixedCount
 from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
 from reasoning_store.ledger.ledger import Ledger

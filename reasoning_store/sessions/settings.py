@@ -31,7 +31,7 @@ def policy(
 ) -> Policy:
     """Return the settings in force at this moment, for stored ones that were just read."""
     # EC-005: a profile that was loaded or changed applies from the next request on.
-    return _settings.resolve(
+    return _settings.resolve_settings(
         call,
         session=kept.session,
         profile=kept.profile,

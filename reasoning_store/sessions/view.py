@@ -134,7 +134,7 @@ class SessionView:
 
         None if nothing is known of it, or it had system and tools of another digest.
         """
-        from reasoning_store.conversation.settings import resolve
+        from reasoning_store.conversation.settings import resolve_settings
         from reasoning_store.egress.usage import first_thinking_sent
 
         last = snapshot.last_request
@@ -145,7 +145,7 @@ class SessionView:
         to = _target_of(last.facts)
         values = last.facts["settings"]
         chosen = last.facts.get("chosen", values)  # rows of before have none: all were chosen
-        policy = resolve({key: values[key] for key in chosen})
+        policy = resolve_settings({key: values[key] for key in chosen})
         in_force = self.ledger_views.in_force_when_sent(self.key, last)
         erased_at = snapshot.session.erased_at
         if in_force != snapshot.totals.in_force.before(last.position) or (

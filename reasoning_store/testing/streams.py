@@ -28,7 +28,7 @@ from reasoning_store.testing import (
 )
 from reasoning_store.testing.capabilities import losses
 from reasoning_store.testing.script import Cut, Protocol, Script
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 
 _PROTOCOLS: Final[dict[str, Protocol]] = {
     "anthropic.messages": anthropic_messages.PROTOCOL,
@@ -108,7 +108,7 @@ def _script(
     named = model or (origin.model if origin else None)
     return Script(
         message=message,
-        contract=contracts.resolve(provider, model, api),
+        contract=contract_lookup.find_contract(provider, model, api),
         model=named or "model",
         response_id=origin.response_id if origin else None,
         usage=message.usage if include_usage else None,
@@ -149,7 +149,7 @@ _FRAMES: Final[Mapping[str, _Frame]] = {
 
 def sse(events: Iterable[Mapping[str, Any]], *, api: str) -> bytes:
     """Return the body of the streamed answer that holds these events."""
-    name = contracts.api_name(api)
+    name = contract_lookup.api_name(api)
     if name == "ollama.chat":
         return b"".join(_json(event) + b"\n" for event in events)
     frame = _FRAMES.get(name)

@@ -21,7 +21,7 @@ from reasoning_store.conversation.blocks import (
     TextBlock,
     ToolResponseBlock,
 )
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import MessageWriter, Outgoing, Part
 from reasoning_store.wire.tools import system_texts
@@ -153,7 +153,7 @@ def is_own(block: RawBlock, message: Message, contract: Contract) -> bool:
     origin = message.origin
     if origin is None or block.kind != "raw" or not isinstance(block.data, Mapping):
         return False
-    known = contracts.find_host(origin.provider)
+    known = contract_lookup.find_host(origin.provider)
     same_host = (known.id if known is not None else None) == contract.provider
     return same_host and origin.api == contract.api
 

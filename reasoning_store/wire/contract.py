@@ -1,7 +1,7 @@
 """A contract: one row of ``contracts.toml``, in four parts.
 
 How a host sends reasoning, which of it the host takes back, what it wants of a request's
-messages, and how its reasoning is switched. ``contracts`` finds the row that holds.
+messages, and how its reasoning is switched. ``contract_lookup`` finds the row that holds.
 """
 
 from __future__ import annotations

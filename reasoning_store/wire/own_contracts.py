@@ -17,7 +17,7 @@ from typing import Any, Final, get_type_hints
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import PARTS, Contract
 
 _ABOUT: Final = ("source", "checked")
@@ -25,7 +25,7 @@ _RULE_HINTS: Final = {
     name: hint for kind in PARTS.values() for name, hint in get_type_hints(kind).items()
 }
 _HINTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "host": get_type_hints(contracts.Host),
+    "host": get_type_hints(contract_lookup.Host),
     "contract": {
         **{name: get_type_hints(Contract)[name] for name in ("api", "models", "family", *_ABOUT)},
         "provider": str,
@@ -35,12 +35,12 @@ _HINTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "model": {
         **{
             name: hint
-            for name, hint in get_type_hints(contracts.ModelRules).items()
+            for name, hint in get_type_hints(contract_lookup.ModelRules).items()
             if name != "rules"
         },
         **_RULE_HINTS,
     },
-    "template": get_type_hints(contracts.Template),
+    "template": get_type_hints(contract_lookup.Template),
 }
 """The keys of each table's rows, with their types."""
 _NEEDED: Final = {
@@ -69,7 +69,7 @@ def add_contracts(name: str, data: Any) -> None:
                 f"{name}: there is no table {describe(table)}{_near(table, _HINTS)}",
                 hint=f"one of: {', '.join(_HINTS)}",
             )
-    contracts.add_own(name, {table: list(_rows(name, table, data)) for table in _HINTS})
+    contract_lookup.add_own(name, {table: list(_rows(name, table, data)) for table in _HINTS})
 
 
 def _rows(name: str, table: str, data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -101,10 +101,10 @@ def _row(place: str, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
         found[key] = _known_apis(f"{place}.{key}", found[key])
     if "call_id_pattern" in found:
         _check_pattern(f"{place}.call_id_pattern", found["call_id_pattern"])
-    if unknown := set(found.get("markers", ())) - contracts.marker_families():
+    if unknown := set(found.get("markers", ())) - contract_lookup.marker_families():
         raise InvalidCall(
             f"{place}.markers: there is no family {describe(min(unknown))}",
-            hint=f"one of: {', '.join(sorted(contracts.marker_families()))}",
+            hint=f"one of: {', '.join(sorted(contract_lookup.marker_families()))}",
         )
     return found
 
@@ -133,9 +133,9 @@ def _lower(value: Any) -> Any:
 def _known_apis(place: str, value: Any) -> Any:
     try:
         return (
-            contracts.api_name(value)
+            contract_lookup.api_name(value)
             if isinstance(value, str)
-            else [contracts.api_name(one) for one in value]
+            else [contract_lookup.api_name(one) for one in value]
         )
     except InvalidCall as error:
         raise InvalidCall(f"{place}: {error}", hint=error.hint) from None

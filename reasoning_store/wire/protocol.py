@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from reasoning_store.conversation.chunks import Chunk
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import MessageWriter
 
@@ -38,7 +38,7 @@ class StreamAdapter(ABC):
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
         """Whether this adapter reads the streams of that model of that provider."""
-        return contracts.speaks_api(provider, model, self.id)
+        return contract_lookup.speaks_api(provider, model, self.id)
 
     @abstractmethod
     def parse_chunk(self, raw: Any) -> list[Chunk]:

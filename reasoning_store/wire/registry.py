@@ -16,7 +16,7 @@ from reasoning_store.wire import (
     anthropic,
     bedrock,
     cohere,
-    contracts,
+    contract_lookup,
     gemini,
     mistral,
     ollama,
@@ -45,7 +45,7 @@ _BY_ID: Final[Mapping[str, Protocol]] = {protocol.id: protocol for protocol in P
 
 def find_protocol(api: str) -> Protocol:
     """Return the protocol of an api, by any of its names."""
-    return _BY_ID[contracts.api_name(api)]
+    return _BY_ID[contract_lookup.api_name(api)]
 
 
 def api_named_by(raw: Any) -> str | None:
@@ -58,7 +58,7 @@ def api_named_by(raw: Any) -> str | None:
 
 def only_read_form(api: str | None, base_url: str | None = None) -> str | None:
     """Return the name of a form that is read and not written, where one is named."""
-    if api is None and base_url and contracts.is_address(base_url):
+    if api is None and base_url and contract_lookup.is_address(base_url):
         api = urlsplit(base_url).path.rstrip("/").rpartition("/")[2]
     name = (api or "").strip().lower()
     return next((item.only_read[0] for item in PROTOCOLS if name in item.only_read), None)
@@ -70,7 +70,7 @@ class OpenAIAdapter(ChatReader):
     id = "openai"
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.provider_id(provider) == "openai" and _name(model).startswith(
+        return contract_lookup.provider_id(provider) == "openai" and _name(model).startswith(
             ("o1", "o3", "o4")
         )
 
@@ -81,7 +81,7 @@ class AnthropicAdapter(AnthropicReader):
     id = "anthropic"
 
     def can_handle(self, model: str | None, provider: str | None) -> bool:
-        return contracts.provider_id(provider) == "anthropic"
+        return contract_lookup.provider_id(provider) == "anthropic"
 
 
 class DeepSeekAdapter(ChatReader):
@@ -97,9 +97,12 @@ class DeepSeekAdapter(ChatReader):
         name = _name(model)
         if "reasoner" not in name and "r1" not in name:
             return False
-        if contracts.provider_id(provider) == "deepseek":
+        if contract_lookup.provider_id(provider) == "deepseek":
             return True
-        return "deepseek" in name and contracts.resolve(provider, model).api == ChatReader.id
+        return (
+            "deepseek" in name
+            and contract_lookup.find_contract(provider, model).api == ChatReader.id
+        )
 
 
 class TagFallbackAdapter(ChatReader):
@@ -118,17 +121,17 @@ _FIRST: Final[tuple[type[StreamAdapter], ...]] = (
 )
 
 
-def resolve(
+def make_reader(
     model: str | None = None,
     provider: str | None = None,
     api: str | None = None,
     base_url: str | None = None,
 ) -> StreamAdapter:
     """Return a fresh reader for one stream."""
-    contract = contracts.resolve(provider, model, api, base_url)
-    known = contracts.provider_id(provider, base_url)
+    contract = contract_lookup.find_contract(provider, model, api, base_url)
+    known = contract_lookup.provider_id(provider, base_url)
     make_own = _BY_ID[contract.api].reader
-    if api is not None or contract.api != contracts.resolve(known, model).api:
+    if api is not None or contract.api != contract_lookup.find_contract(known, model).api:
         return make_own(contract)
     for make in (*_FIRST, make_own):
         adapter = make(contract)

@@ -18,7 +18,7 @@ from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
 from reasoning_store.results import Owner
 from reasoning_store.testing import stream
-from reasoning_store.wire.contracts import apis
+from reasoning_store.wire.contract_lookup import apis
 from tests.cli.conftest import Here
 from tests.importers import kept
 

@@ -10,7 +10,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.wire.contracts import apis
+from reasoning_store.wire.contract_lookup import apis
 from tests.cli.conftest import Here
 
 

@@ -98,7 +98,7 @@ def test_br_008_the_strongest_layer_that_sets_a_key_wins(chosen: set[settings.La
     given_ = {layer: budgets[layer] for layer in chosen}
     strongest = next((layer for layer in STRONGEST_FIRST if layer in chosen), "default")
 
-    resolved = settings.resolve(
+    resolved = settings.resolve_settings(
         given_.get("call"),
         session=given_.get("session"),
         profile=given_.get("profile"),
@@ -111,7 +111,7 @@ def test_br_008_the_strongest_layer_that_sets_a_key_wins(chosen: set[settings.La
 
 def test_a_call_overrides_only_the_keys_it_sets() -> None:
     """The rest of a call's settings come from the weaker layers."""
-    policy = settings.resolve(
+    policy = settings.resolve_settings(
         rs.ReasoningSettings(effort="low"), session={"reasoning.includeInContext": True}
     )
 

@@ -27,7 +27,7 @@ from reasoning_store.egress import (
     verdicts,
 )
 from reasoning_store.ledger import records
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from tests.docs.pages import CHECKOUT, FENCE, Block, clean_environment, framework_of, read, run
 from tests.docs.provider import Provider
 from tests.properties import each
@@ -181,7 +181,7 @@ def test_the_first_row_of_the_demands_that_matches_a_model_is_its_contract(
         if models == "all others" or any(fnmatchcase(model, p) for p in models.split("`"))
     )
 
-    refuses = contracts.resolve(provider, model, api).returning.refusal is not None
+    refuses = contract_lookup.find_contract(provider, model, api).returning.refusal is not None
     assert next(said) == ("refused" if refuses else "worse answers")
 
 

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation.blocks import MediaKind
-from reasoning_store.conversation.settings import Effort, resolve
-from reasoning_store.egress.counting import count_message
+from reasoning_store.conversation.settings import Effort, resolve_settings
 from reasoning_store.egress.request import build
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.target import find_target
+from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.testing import refusal
 from reasoning_store.tokens import counter
@@ -455,7 +455,7 @@ def test_a_compacted_conversation_is_accepted(target: Target, policy: dict[str, 
     ]
     built = build(
         view,
-        resolve({**target.asks, **policy}),
+        resolve_settings({**target.asks, **policy}),
         find_target(target.provider, target.model, target.api, None),
         RequestInputs.of(count, tools=TOOLS),
     )

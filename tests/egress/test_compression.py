@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.conversation.settings import resolve
+from reasoning_store.conversation.settings import resolve_settings
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.egress import selection
 from reasoning_store.egress.compaction_plan import Limits, Plan
-from reasoning_store.egress.counting import count_message
 from reasoning_store.egress.target import find_target
+from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.turn_boundaries import Range, SummaryInForce
 from reasoning_store.egress.usage import closed_tokens
 from reasoning_store.ledger.records import OwnThinking
@@ -382,7 +382,7 @@ def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
 ) -> None:
     """The sums that a row carries give the same number as walking the selected messages."""
     to = find_target(provider, None, None, None)
-    values = resolve(chosen).settings
+    values = resolve_settings(chosen).settings
     counts = [count_message(message, counter("o200k_base")) for message in messages]
     view = selection.make_view(messages, counts)
     origins: list[rs.Origin | None] = [None]

@@ -10,11 +10,11 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.conversation.settings import SettingValues, Strip
 from reasoning_store.conversation.turns import MOST_LAST_THINKERS, turn_positions
-from reasoning_store.egress.counting import count_message
 from reasoning_store.egress.policy import STRIP_POLICIES
 from reasoning_store.egress.request_warnings import TEXTS
 from reasoning_store.egress.selection import make_view, select
 from reasoning_store.egress.target import Target, find_target
+from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.verdicts import ViewedMessage, WarningCode
 from reasoning_store.tokens import counter
 from reasoning_store.wire.contract import Floor

@@ -11,7 +11,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.testing import refusal
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from tests.properties import each
 
 IMAGE = rs.MediaBlock(kind="image", mime_type="image/png", data=b"x")
@@ -46,10 +46,10 @@ efforts = ["low"]
 
 @pytest.fixture(autouse=True)
 def _own_rows_of_this_test() -> Iterator[None]:
-    before = contracts._own
+    before = contract_lookup._own
     yield
-    contracts._own = before
-    contracts._empty_caches()
+    contract_lookup._own = before
+    contract_lookup._empty_caches()
 
 
 def added(given: Any) -> None:
@@ -111,7 +111,7 @@ def test_the_same_contracts_can_be_added_again() -> None:
     added(mine)
     asyncio.run(opened())
 
-    assert contracts.resolve("acme").provider == "acme"
+    assert contract_lookup.find_contract("acme").provider == "acme"
 
 
 ROW = {"provider": "openai", "api": "openai.chat"}
@@ -147,7 +147,7 @@ def test_contracts_that_cannot_hold_are_refused_whole(given: Any, error: str) ->
 
     with pytest.raises(rs.InvalidCall, match=error):
         added(whole)
-    assert contracts.find_host("fine") is None
+    assert contract_lookup.find_host("fine") is None
 
 
 def test_media_that_a_model_does_not_take_are_left_out_with_a_warning() -> None:

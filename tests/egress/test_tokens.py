@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation.placeholders import PLACEHOLDER, cleared
-from reasoning_store.egress.counting import count_message
+from reasoning_store.egress.token_counts import count_message
 from reasoning_store.tokens import counter
 from tests.egress.histories import (
     CLAUDE,

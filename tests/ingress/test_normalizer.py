@@ -14,7 +14,7 @@ import reasoning_store as rs
 from reasoning_store.conversation import codec
 from reasoning_store.ingress.reply_counters import COUNTERS, Counters, read_counters
 from reasoning_store.testing import stream
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from tests.properties import each
 from tests.wire.steps import steps
 
@@ -236,12 +236,12 @@ def test_a_stream_of_which_nothing_was_understood_is_no_complete_message() -> No
     assert message.metadata == {"unknownChunks": 3, "unknownEvents": OTHERS}
 
 
-@each("spoken", contracts.apis())
+@each("spoken", contract_lookup.apis())
 def test_no_protocol_named_by_mistake_gives_a_complete_empty_message(spoken: str) -> None:
     """The answer, or a message that says that it was not read and holds every event."""
     events = list(stream(rs.assistant("The whole answer."), api=spoken))
 
-    for named in contracts.apis():
+    for named in contract_lookup.apis():
         message = read_as(events, named)
         if message.text != "The whole answer.":
             assert (message.status, message.finish_reason) == ("interrupted", "unread"), named

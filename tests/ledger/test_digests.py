@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation import codec
-from reasoning_store.egress.counting import count_message
+from reasoning_store.egress.token_counts import count_message
 from reasoning_store.ledger.records import NewMessage
 from reasoning_store.ledger.rows.digests import digest
 from reasoning_store.ledger.rows.encode import encode_message

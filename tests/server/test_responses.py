@@ -27,7 +27,7 @@ from reasoning_store.server.access import Access
 from reasoning_store.server.openai_routes import make_route
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.testing import response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
@@ -96,11 +96,11 @@ OWN_MODEL = {"providers": ["openai"], "apis": ["openai.responses"], "models": ["
 
 @pytest.fixture
 def _own_contract() -> Iterator[None]:
-    before = contracts._own
+    before = contract_lookup._own
     rs.Store("sqlite://", contracts={"model": [{**OWN_MODEL, "stateless": True}]}).close()
     yield
-    contracts._own = before
-    contracts._empty_caches()
+    contract_lookup._own = before
+    contract_lookup._empty_caches()
 
 
 @pytest.mark.usefixtures("_own_contract")

@@ -47,7 +47,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.testing import carries, response, sse, stream
-from reasoning_store.wire.contracts import apis
+from reasoning_store.wire.contract_lookup import apis
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 from tests.properties import each, examples
 from tests.strategies import REASONS, carried

@@ -13,7 +13,7 @@ from reasoning_store.conversation.chunks import (
     Chunk,
 )
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.anthropic.reader import (
     AnthropicReader,
 )
@@ -29,7 +29,7 @@ CASES = json.loads(
 FIRST = CASES[0]
 
 
-CONTRACT = contracts.resolve("anthropic", "claude-opus-5")
+CONTRACT = contract_lookup.find_contract("anthropic", "claude-opus-5")
 
 
 def streamed(events: list[Any], *, interrupted: bool = False) -> Message:

@@ -13,7 +13,7 @@ from reasoning_store.conversation.chunks import (
     Chunk,
 )
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.bedrock.reader import (
     BedrockReader,
 )
@@ -26,7 +26,7 @@ CASES = json.loads(
 MODEL = "us.anthropic.claude-opus-5-v1:0"
 
 
-CONTRACT = contracts.resolve("aws", MODEL)
+CONTRACT = contract_lookup.find_contract("aws", MODEL)
 
 
 def streamed(events: list[Any], *, interrupted: bool = False) -> Message:

@@ -7,7 +7,7 @@ from typing import Any
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.chunks import Chunk, OriginChunk
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.openai_chat import reader as openai_chat
 
 ARRAY: list[dict[str, Any]] = [
@@ -39,7 +39,7 @@ def response(finish: str = "stop", **message: Any) -> dict[str, Any]:
 
 
 def adapter(provider: str | None = None, model: str | None = None) -> openai_chat.ChatReader:
-    return openai_chat.ChatReader(contracts.resolve(provider, model, "openai.chat"))
+    return openai_chat.ChatReader(contract_lookup.find_contract(provider, model, "openai.chat"))
 
 
 def chunks(*events: Any, provider: str | None = None, model: str | None = None) -> list[Chunk]:

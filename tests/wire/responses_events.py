@@ -14,7 +14,7 @@ from reasoning_store.conversation.chunks import (
     Chunk,
 )
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.openai_responses.reader import (
     ResponsesReader,
@@ -34,7 +34,7 @@ NAMES = [case["name"] for case in CASES]
 FIRST = CASES[0]
 
 
-CONTRACT = contracts.resolve("openai", "gpt-5.6", API)
+CONTRACT = contract_lookup.find_contract("openai", "gpt-5.6", API)
 
 
 def streamed(events: list[Any], *, interrupted: bool = False) -> Message:

@@ -23,7 +23,7 @@ from typing import Any
 from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 
 Tables = dict[str, Any]
 
@@ -281,16 +281,16 @@ class Expectation:
 
 
 def usual_api(name: str) -> tuple[str | None, str]:
-    return contracts.provider_id(name), contracts.resolve(name).api
+    return contract_lookup.provider_id(name), contract_lookup.find_contract(name).api
 
 
 def spoken(provider: str | None, model: str | None, address: str | None = None) -> str:
-    return contracts.resolve(provider, model, base_url=address).api
+    return contract_lookup.find_contract(provider, model, base_url=address).api
 
 
 def known_api(alias: str) -> str | None:
     try:
-        return contracts.api_name(alias)
+        return contract_lookup.api_name(alias)
     except InvalidCall:
         return None
 
@@ -365,7 +365,7 @@ def expectations() -> Iterator[Expectation]:
         named = partial(names_its_provider, provider, None)
         yield Expectation(f"chunks name {provider}", named, True)
     for address, found in ADDRESSES.items():
-        observe = partial(contracts.provider_id, None, address)
+        observe = partial(contract_lookup.provider_id, None, address)
         yield Expectation(f"address {address}", observe, found)
     for address, api in SAID.items():
         yield Expectation(f"api at {address}", partial(spoken, None, None, address), api)
@@ -418,7 +418,7 @@ EXPECTATIONS = tuple(expectations())
 
 def read() -> Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return contracts.resolve_likes(tomllib.loads(text))
+    return contract_lookup.resolve_likes(tomllib.loads(text))
 
 
 def rows(tables: Tables) -> list[tuple[str, Any]]:
@@ -446,12 +446,12 @@ def without(tables: Tables, row: tuple[str, Any]) -> Tables:
 @contextmanager
 def in_force(tables: Tables) -> Iterator[None]:
     """Read these tables in place of the file."""
-    usual, made = contracts._tables, contracts._read(tables)
-    contracts._tables = lambda: made  # type: ignore[assignment]
+    usual, made = contract_lookup._tables, contract_lookup._read(tables)
+    contract_lookup._tables = lambda: made  # type: ignore[assignment]
     try:
         yield
     finally:
-        contracts._tables = usual
+        contract_lookup._tables = usual
 
 
 def broken(tables: Tables) -> list[str]:
@@ -469,7 +469,10 @@ def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
     models = [pattern.replace("*", "") for pattern in item.get("models", ["*"])]
 
     def told() -> list[Mapping[str, Any]]:
-        found = [contracts.resolve(item.get("provider"), model, item["api"]) for model in models]
+        found = [
+            contract_lookup.find_contract(item.get("provider"), model, item["api"])
+            for model in models
+        ]
         return [{"provider": one.provider, "api": one.api, "reading": one.reading} for one in found]
 
     with in_force(tables):

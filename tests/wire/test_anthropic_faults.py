@@ -10,7 +10,7 @@ from reasoning_store.conversation.blocks import (
     RawBlock,
 )
 from reasoning_store.conversation.errors import WireError
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.anthropic.reader import (
     parse_response,
 )
@@ -144,7 +144,10 @@ def test_a_body_of_another_form_is_refused_without_its_content(body: Any) -> Non
 
 def test_the_rows_of_the_protocol() -> None:
     """Anthropic refuses unsigned thoughts and demands its own; other hosts sign nothing."""
-    other, own = contracts.resolve(None, None, API), contracts.resolve("anthropic", "claude-x")
+    other, own = (
+        contract_lookup.find_contract(None, None, API),
+        contract_lookup.find_contract("anthropic", "claude-x"),
+    )
 
     assert (other.reading.tags, own.reading.tags) == (False, False)
     assert other.returning == ReturnRules(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests.properties import each
 from tests.wire.anthropic_bodies import CALL, CASE, SIGNED
@@ -220,8 +220,8 @@ def test_a_loop_with_claude_keeps_its_signed_thoughts_at_every_host(provider: st
 @each("provider", NAMES)
 def test_the_models_of_claude_are_known_at_every_host(provider: str, model: str) -> None:
     """What one of them demands otherwise it demands wherever it is served."""
-    own = contracts.resolve("anthropic", model, "anthropic.messages")
-    there = contracts.resolve(provider, f"eu.anthropic.{model}@1", "anthropic.messages")
+    own = contract_lookup.find_contract("anthropic", model, "anthropic.messages")
+    there = contract_lookup.find_contract(provider, f"eu.anthropic.{model}@1", "anthropic.messages")
 
     assert (there.returning, there.reasoning) == (own.returning, own.reasoning)
     assert replace(there.messages, protocol_version=None) == own.messages

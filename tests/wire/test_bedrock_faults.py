@@ -14,7 +14,7 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.bedrock.reader import (
     parse_response,
 )
@@ -154,7 +154,7 @@ def test_the_rows_of_the_protocol(
     floor: str,
 ) -> None:
     """Claude refuses unsigned thoughts, DeepSeek any, the others neither."""
-    row = contracts.resolve(provider, model, API)
+    row = contract_lookup.find_contract(provider, model, API)
 
     assert (row.provider, row.reading.tags) == (None if provider is None else "aws", False)
     assert (
@@ -167,9 +167,12 @@ def test_the_rows_of_the_protocol(
 
 def test_claude_on_bedrock_is_a_family_of_its_own() -> None:
     """Its signatures are not read by the other models there."""
-    claude, other = contracts.resolve("aws", MODEL), contracts.resolve("aws", "amazon.nova-2")
+    claude, other = (
+        contract_lookup.find_contract("aws", MODEL),
+        contract_lookup.find_contract("aws", "amazon.nova-2"),
+    )
 
-    assert contracts.family(claude) != contracts.family(other)
+    assert contract_lookup.family(claude) != contract_lookup.family(other)
 
 
 def test_fields_of_the_whole_response_are_kept_with_it() -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation.chunks import UnknownChunk
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 from tests.properties import examples
 from tests.wire.cases import Case, bound, expected, expected_usage, params, reports_usage, usage_of
@@ -172,7 +172,9 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 AT_ONCE = [
     item
     for item in params("stream")
-    if not contracts.resolve(item.values[0].provider, None, item.values[0].api).reading.cumulative
+    if not contract_lookup.find_contract(
+        item.values[0].provider, None, item.values[0].api
+    ).reading.cumulative
 ]
 """The cases in which no good piece waits for the next one to explain it."""
 

@@ -26,13 +26,13 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.cohere import CohereReader, parse_response
 from tests.wire.well_formed import assert_no_trace_of
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "cohere_v2.json").read_text())["variants"][0]
-CONTRACT = contracts.resolve("cohere")
+CONTRACT = contract_lookup.find_contract("cohere")
 
 CALL = {
     "id": "c1",

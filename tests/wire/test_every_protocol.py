@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.wire import contracts, registry
+from reasoning_store.wire import contract_lookup, registry
 from tests.properties import each
 from tests.wire.cases import Case, params
 
@@ -27,7 +27,9 @@ HANDLES: dict[str, tuple[list[str], list[str | None]]] = {
 
 
 def reader_of(api: str, provider: str | None = None) -> Any:
-    return registry.find_protocol(api).reader(contracts.resolve(provider=provider, api=api))
+    return registry.find_protocol(api).reader(
+        contract_lookup.find_contract(provider=provider, api=api)
+    )
 
 
 @each("api", APIS)

@@ -13,7 +13,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.gemini.reader import GeminiReader, parse_response
 from tests.properties import each
 from tests.wire.gemini_events import (
@@ -26,7 +26,7 @@ from tests.wire.gemini_events import (
 )
 from tests.wire.well_formed import assert_no_trace_of
 
-CONTRACT = contracts.resolve("google")
+CONTRACT = contract_lookup.find_contract("google")
 
 
 # Usage, finish, errors

@@ -25,14 +25,14 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.gemini.reader import parse_response
 from tests.wire.well_formed import assert_no_trace_of
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "gemini_interactions.json").read_text())["variants"][0]
 SIGNATURE = "c2lnLWFiYw=="
-CONTRACT = contracts.resolve("google")
+CONTRACT = contract_lookup.find_contract("google")
 STEP_TYPE = {"step_type": "thought"}
 
 

@@ -21,7 +21,7 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts, mistral
+from reasoning_store.wire import contract_lookup, mistral
 from reasoning_store.wire.call_ids import is_made_here
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import call, delta, response
@@ -171,7 +171,7 @@ def test_usage_has_no_count_of_reasoning() -> None:
 @pytest.mark.parametrize("bad", [{"data": 5}, {"data": None}, {"data": {}}, 5, None])
 def test_a_bad_event_is_one_unknown_chunk(bad: Any) -> None:
     """Also inside the SDK's envelope."""
-    reader = mistral.MistralReader(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contract_lookup.find_contract("mistral"))
 
     assert [type(chunk) for chunk in reader.parse_chunk(bad)] == [UnknownChunk]
 
@@ -190,7 +190,7 @@ def test_a_thinking_chunk_without_its_form_is_kept_as_it_came() -> None:
 
 def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
     """Mistral's models after other hosts speak those hosts' protocols."""
-    reader = mistral.MistralReader(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contract_lookup.find_contract("mistral"))
 
     assert reader.id == "mistral.chat"
     assert reader.can_handle("magistral-medium", "mistralai")
@@ -200,7 +200,7 @@ def test_the_adapter_is_mistrals_and_no_one_elses() -> None:
 
 def test_chunks_name_the_provider_and_the_phase() -> None:
     """A signature is reported with the text that it seals, and then the block is over."""
-    reader = mistral.MistralReader(contracts.resolve("mistral"))
+    reader = mistral.MistralReader(contract_lookup.find_contract("mistral"))
     found = reader.parse_chunk(
         {"choices": [{"index": 0, "delta": {"content": [thinking("A", signature="cw==")]}}]}
     )
@@ -224,7 +224,7 @@ def test_a_body_without_choices_is_refused() -> None:
 def test_a_whole_answer_gives_its_chunks_in_order() -> None:
     """Thought, text, end."""
     body = response(content=[thinking("A"), {"type": "text", "text": "B"}])
-    found = mistral.parse_response(body, contracts.resolve("mistral"))
+    found = mistral.parse_response(body, contract_lookup.find_contract("mistral"))
 
     assert [type(chunk) for chunk in found[1:]] == [ReasoningChunk, TextChunk, FinishChunk]
 

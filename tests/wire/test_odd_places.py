@@ -134,7 +134,7 @@ def test_an_odd_value_at_any_place_raises_nothing(
     for number, event in unlike(events):
         for path in places(event):
             for odd in ODD:
-                reader = registry.resolve(model=None, provider=provider, api=api)
+                reader = registry.make_reader(model=None, provider=provider, api=api)
                 for before in events[:number]:
                     reader.parse_chunk(before)
                 found = reader.parse_chunk(spoiled(event, path, odd))

@@ -21,13 +21,13 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.chunks import OriginChunk
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import call_ids, contracts
+from reasoning_store.wire import call_ids, contract_lookup
 from reasoning_store.wire.ollama import OllamaReader, parse_response
 from tests.wire.well_formed import assert_no_trace_of
 
 CASES = Path(__file__).parents[1] / "cases" / "wire"
 CASE: dict[str, Any] = json.loads((CASES / "ollama_native.json").read_text())["variants"][0]
-CONTRACT = contracts.resolve("ollama")
+CONTRACT = contract_lookup.find_contract("ollama")
 
 
 def line(**message: Any) -> dict[str, Any]:

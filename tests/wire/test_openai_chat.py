@@ -20,7 +20,7 @@ from reasoning_store.conversation.chunks import (
     UnknownChunk,
 )
 from reasoning_store.ingress.normalizer import normalize_response
-from reasoning_store.wire import call_ids, contracts
+from reasoning_store.wire import call_ids, contract_lookup
 from tests.properties import each
 from tests.wire.cases import Case, params
 from tests.wire.chat_events import (
@@ -90,7 +90,7 @@ def test_the_sdk_object_of_a_malformed_event_is_one_unknown_chunk() -> None:
 
 def test_every_alias_is_told_best_first_under_its_own_name() -> None:
     """Which one counts is decided by ingress, so nothing that arrives is left out."""
-    names = contracts.mirrored_fields(contracts.resolve("deepseek"))
+    names = contract_lookup.mirrored_fields(contract_lookup.find_contract("deepseek"))
     values: dict[str, Any] = {
         "thinking_blocks": [{"type": "thinking", "thinking": "t"}],
         "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}],

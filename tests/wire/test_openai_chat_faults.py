@@ -25,7 +25,7 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.openai_chat import reader as openai_chat
 from tests.properties import each
 from tests.wire.chat_events import (
@@ -402,14 +402,14 @@ def test_what_ends_a_stream_or_says_nothing_is_not_unknown(raw: Any) -> None:
 def test_a_body_without_the_protocols_form_is_refused_by_name(body: Any, missing: str) -> None:
     """The error names what is missing and holds nothing of the message."""
     with pytest.raises(WireError, match=missing) as caught:
-        openai_chat.parse_response(body, contracts.resolve("openai"))
+        openai_chat.parse_response(body, contract_lookup.find_contract("openai"))
     assert "secret" not in str(caught.value)
 
 
 def test_a_whole_response_with_a_bad_part_gives_the_rest() -> None:
     """As a stream would."""
     body = {**response(content="Say.", reasoning=5), "usage": {"completion_tokens": 1}}
-    found = openai_chat.parse_response(body, contracts.resolve("openrouter"))
+    found = openai_chat.parse_response(body, contract_lookup.find_contract("openrouter"))
 
     assert [type(chunk) for chunk in found] == [
         OriginChunk,
@@ -423,7 +423,7 @@ def test_a_whole_response_with_a_bad_part_gives_the_rest() -> None:
 def test_a_whole_response_keeps_its_choices_apart() -> None:
     """Each message is a choice, with or without a number."""
     body = {"choices": [{"message": {"content": "a"}}, {"index": 1, "message": {"content": "b"}}]}
-    found = openai_chat.parse_response(body, contracts.resolve("openai"))
+    found = openai_chat.parse_response(body, contract_lookup.find_contract("openai"))
 
     assert [(chunk.text, chunk.choice) for chunk in found if chunk.type == "text"] == [
         ("a", 0),

@@ -19,7 +19,7 @@ from reasoning_store.conversation.chunks import (
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.ingress.normalizer import StreamNormalizer
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.openai_responses.reader import (
     parse_response,
 )
@@ -185,7 +185,7 @@ def test_the_rows_of_the_protocol(
     provider: str | None, echo: str | None, opaque: bool, floor: str
 ) -> None:
     """No host of this protocol mixes thinking into the text; what may go back differs."""
-    row = contracts.resolve(provider, "m", API)
+    row = contract_lookup.find_contract(provider, "m", API)
 
     assert (row.provider, row.reading.tags, row.reading.output_excludes_reasoning) == (
         provider,

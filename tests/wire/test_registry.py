@@ -16,7 +16,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer
 from reasoning_store.testing import stream
 from reasoning_store.wire import (
-    contracts,
+    contract_lookup,
     registry,
 )
 from reasoning_store.wire.anthropic import reader as anthropic
@@ -47,7 +47,7 @@ LIFECYCLE: list[dict[str, Any]] = [
 
 
 def adapters() -> list[Any]:
-    contract = contracts.resolve()
+    contract = contract_lookup.find_contract()
     return [
         OpenAIAdapter(contract),
         AnthropicAdapter(contract),
@@ -86,7 +86,7 @@ def test_openai_handles_its_reasoning_models(
     model: str, provider: str | None, expected: bool
 ) -> None:
     """Models that start with o1, o3 or o4, of the provider openai."""
-    assert OpenAIAdapter(contracts.resolve()).can_handle(model, provider) is expected
+    assert OpenAIAdapter(contract_lookup.find_contract()).can_handle(model, provider) is expected
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_anthropic_handles_its_provider(
     model: str | None, provider: str | None, expected: bool
 ) -> None:
     """Whatever the model."""
-    assert AnthropicAdapter(contracts.resolve()).can_handle(model, provider) is expected
+    assert AnthropicAdapter(contract_lookup.find_contract()).can_handle(model, provider) is expected
 
 
 @each(
@@ -125,14 +125,14 @@ def test_anthropic_handles_its_provider(
 )
 def test_deepseek_handles_its_reasoning_models(model: str, provider: str, expected: bool) -> None:
     """Of its own API, and through gateways that speak the same protocol."""
-    assert DeepSeekAdapter(contracts.resolve()).can_handle(model, provider) is expected
+    assert DeepSeekAdapter(contract_lookup.find_contract()).can_handle(model, provider) is expected
 
 
 @each("model", ["gpt-4o", "", None])
 @each("provider", ["openai", "nobody", "", "   ", None])
 def test_fallback_handles_everything(model: str | None, provider: str | None) -> None:
     """It is the last, and always true."""
-    assert TagFallbackAdapter(contracts.resolve()).can_handle(model, provider) is True
+    assert TagFallbackAdapter(contract_lookup.find_contract()).can_handle(model, provider) is True
 
 
 @each("adapter", adapters())
@@ -150,7 +150,7 @@ def test_the_four_adapters_are_found(
     provider: str, model: str, request: pytest.FixtureRequest
 ) -> None:
     """OpenAI, Anthropic, DeepSeek, then the fallback: the first that can handle it."""
-    adapter = registry.resolve(model=model, provider=provider)
+    adapter = registry.make_reader(model=model, provider=provider)
 
     assert adapter.id == request.node.callspec.id
 
@@ -178,21 +178,21 @@ def test_known_providers_get_their_protocol(
     provider: str | None, model: str | None, expected: str
 ) -> None:
     """Behind the first adapters stands each known provider's own; the fallback is last."""
-    assert registry.resolve(model=model, provider=provider).id == expected
+    assert registry.make_reader(model=model, provider=provider).id == expected
 
 
 def test_address_names_the_provider() -> None:
     """A base URL is as good as a name."""
-    adapter = registry.resolve(model="claude-opus-4-6", base_url="https://api.anthropic.com/v1")
+    adapter = registry.make_reader(model="claude-opus-4-6", base_url="https://api.anthropic.com/v1")
 
     assert adapter.id == "anthropic"
 
 
-@each("api", contracts.apis())
+@each("api", contract_lookup.apis())
 @each("provider", [None, "openai", "anthropic", "google"])
 def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
     """Whatever provider and model say, the named protocol is read."""
-    assert registry.resolve(model="o3-mini", provider=provider, api=api).id == api
+    assert registry.make_reader(model="o3-mini", provider=provider, api=api).id == api
 
 
 @pytest.mark.parametrize(
@@ -207,18 +207,18 @@ def test_explicit_api_always_wins(api: str, provider: str | None) -> None:
 )
 def test_an_address_may_say_the_api(address: str, model: str, adapter: str) -> None:
     """Where it says the usual one, nothing is decided by it."""
-    assert registry.resolve(model=model, base_url=address).id == adapter
+    assert registry.make_reader(model=model, base_url=address).id == adapter
 
 
 def test_api_may_be_named_by_an_alias() -> None:
     """Other names of an api are its names."""
-    assert isinstance(registry.resolve(api="gemini.interactions"), gemini.GeminiReader)
+    assert isinstance(registry.make_reader(api="gemini.interactions"), gemini.GeminiReader)
 
 
 def test_unknown_api_is_refused() -> None:
     """A name that no protocol has is a mistake of the caller, and says what is allowed."""
     with pytest.raises(InvalidCall) as raised:
-        registry.resolve(api="smoke.signals")
+        registry.make_reader(api="smoke.signals")
 
     assert "openai.chat" in str(raised.value.hint)
 
@@ -226,14 +226,14 @@ def test_unknown_api_is_refused() -> None:
 def test_every_stream_gets_an_instance_of_its_own() -> None:
     """Two streams never share state."""
     for provider, model in ADAPTERS.values():
-        first, second = (registry.resolve(model=model, provider=provider) for _ in range(2))
+        first, second = (registry.make_reader(model=model, provider=provider) for _ in range(2))
         assert first is not second
 
 
-@each("api", contracts.apis())
+@each("api", contract_lookup.apis())
 def test_every_api_has_a_reader_and_a_parser(api: str) -> None:
     """The tables are complete."""
-    assert registry.resolve(api=api).id == api
+    assert registry.make_reader(api=api).id == api
     assert callable(registry.find_protocol(api).parse)
 
 
@@ -249,7 +249,7 @@ def test_parser_is_found_by_alias() -> None:
 @pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
 def test_a_lifecycle_is_read_by_every_adapter(provider: str, model: str) -> None:
     """Start, deltas, end; an empty delta says nothing; the end is complete."""
-    adapter = registry.resolve(model=model, provider=provider)
+    adapter = registry.make_reader(model=model, provider=provider)
     chunks = [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)]
     thoughts = [chunk for chunk in chunks if isinstance(chunk, ReasoningChunk)]
 
@@ -278,7 +278,7 @@ def test_a_lifecycle_is_one_block(provider: str, model: str) -> None:
 @pytest.mark.parametrize(("provider", "model"), ADAPTERS.values(), ids=ADAPTERS)
 def test_reset_makes_an_adapter_as_new(provider: str, model: str) -> None:
     """Between messages all state is cleared."""
-    adapter = registry.resolve(model=model, provider=provider)
+    adapter = registry.make_reader(model=model, provider=provider)
     first = [chunk for event in LIFECYCLE for chunk in adapter.parse_chunk(event)]
     adapter.parse_chunk(LIFECYCLE[0])
     adapter.reset()
@@ -370,7 +370,7 @@ def test_fallback_reads_the_usual_chat_protocol_too() -> None:
 HI = Message(role="assistant", blocks=(TextBlock(text="Hi"),))
 
 
-@each("api", sorted(set(contracts.apis()) - {"mistral.chat", "thinking_events"}))
+@each("api", sorted(set(contract_lookup.apis()) - {"mistral.chat", "thinking_events"}))
 def test_the_first_event_names_its_protocol(api: str) -> None:
     """By a mark that no other protocol has."""
     assert registry.api_named_by(next(iter(stream(HI, api=api)))) == api
@@ -396,10 +396,10 @@ def test_an_event_without_a_mark_names_nothing(event: Any) -> None:
     assert registry.api_named_by(event) is None
 
 
-@each("api", contracts.apis())
+@each("api", contract_lookup.apis())
 def test_a_stream_is_read_in_the_protocol_that_its_events_name(api: str) -> None:
     """Whatever host, model or an earlier request say."""
-    for usual in contracts.apis():
+    for usual in contract_lookup.apis():
         normalizer = StreamNormalizer(usual_api=usual)
         for event in stream(HI, api=api):
             normalizer.feed(event)

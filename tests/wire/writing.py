@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire import contracts, registry
+from reasoning_store.wire import contract_lookup, registry
 from reasoning_store.wire.message_writer import Outgoing, Written
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 from tests import strategies
@@ -43,7 +43,7 @@ def written(
     owed: bool = False,
 ) -> Written:
     """Write messages that are selected and repaired already."""
-    contract = contracts.resolve(provider, model, api)
+    contract = contract_lookup.find_contract(provider, model, api)
     outgoing = [Outgoing(item, owed and item.role == "assistant") for item in messages]
     writer = registry.find_protocol(contract.api).writer(contract)
     return writer.write(outgoing, model=model, system=system, tools=tools, options=options)

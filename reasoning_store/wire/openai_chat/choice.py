@@ -21,7 +21,7 @@ from reasoning_store.conversation.chunks import (
     OriginChunk,
     ReasoningChunk,
 )
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import is_index, plain_value, shallow_dict
 from reasoning_store.wire.openai_chat.content import (
@@ -57,7 +57,7 @@ class Fields:
 
     def __init__(self, contract: Contract) -> None:
         self.aliases = tuple(
-            name for name in contracts.mirrored_fields(contract) if name != THINKING
+            name for name in contract_lookup.mirrored_fields(contract) if name != THINKING
         )
         self.sources = {name: {"sourceField": name} for name in self.aliases}
         self.provider = contract.provider or ""

@@ -28,7 +28,7 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
     ToolCallBlock,
 )
-from reasoning_store.wire import contracts
+from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.body_path import put_at
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import LeaveOut, Outgoing, join_thoughts
@@ -77,7 +77,7 @@ def write_reply(outgoing: Outgoing, contract: Contract, leave_out: LeaveOut) -> 
     # EC-007: empty reasoning is an omitted field, except where the host demands the field.
     blocks = outgoing.message.blocks
     out |= {
-        name: join_thoughts(thoughts, blocks, contracts.mirrored_fields(contract))
+        name: join_thoughts(thoughts, blocks, contract_lookup.mirrored_fields(contract))
         if len(thoughts) > 1
         else thoughts[0].thought
         for name, thoughts in collected.fields.items()

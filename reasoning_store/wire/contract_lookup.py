@@ -109,7 +109,7 @@ class _Tables:
 # Finding
 
 
-def resolve(
+def find_contract(
     provider: str | None = None,
     model: str | None = None,
     api: str | None = None,
@@ -195,7 +195,7 @@ def provider_id(provider: str | None, base_url: str | None = None) -> str | None
 
 def speaks_api(provider: str | None, model: str | None, api: str) -> bool:
     """Whether a known provider streams a model in this protocol."""
-    return find_host(provider) is not None and resolve(provider, model).api == api
+    return find_host(provider) is not None and find_contract(provider, model).api == api
 
 
 def api_name(api: str) -> str:
