@@ -263,6 +263,7 @@ def test_a_summary_of_other_messages_is_refused(here: Here) -> None:
     assert "--range 1-4" in here(line).err
     assert here(f"{line} --range 1-2").code == Exit.CONFLICT
     assert here(f"{line} --range all").code == Exit.USAGE
+    assert here(f"{line} --range 1-4 --plan").code == Exit.USAGE
     assert here("usage chat-42").out == before
 
 

@@ -63,7 +63,10 @@ def compact() -> None:
 @click.option(
     "--clear/--no-clear", default=True, help="Whether old tool results may be cleared (default)."
 )
-@click.option("--apply", is_flag=True, help="Carry the plan out.")
+@click.option(
+    "--plan", "plan_only", is_flag=True, help="Print the plan and change nothing (default)."
+)
+@click.option("--apply", "apply_it", is_flag=True, help="Carry the plan out.")
 @click.option(
     "--summary-file",
     type=click.File("rb"),
@@ -85,7 +88,8 @@ def run(
     reserve: int,
     threshold: float,
     clear: bool,
-    apply: bool,
+    plan_only: bool,
+    apply_it: bool,
     summary_file: IO[bytes] | None,
     covered: str | None,
     asked: dict[str, Any],
@@ -95,7 +99,9 @@ def run(
     If the plan asks for a summary, write one and pass it with --summary-file and --range. The
     plan is computed again, and a range that has changed is refused.
     """
-    applies = apply or summary_file is not None
+    applies = apply_it or summary_file is not None
+    if applies and plan_only:
+        raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
     summary = None if summary_file is None else _read_summary(summary_file)
     with where.open(call, writes=applies) as session:
         plan = session.compression(

@@ -11,7 +11,7 @@ import click
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.options import POSITION, takes_branch, takes_request
-from reasoning_store.cli.output import Page, print_answer, print_note
+from reasoning_store.cli.output import Page, is_for_person, print_answer, print_note
 from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.egress.budget import THRESHOLD
@@ -46,6 +46,7 @@ _FULL = 1.0
     is_flag=True,
     help="Scale the count by the provider's report for the last request.",
 )
+@click.option("--breakdown", is_flag=True, help="Print the parts of the number, in a pipe too.")
 @click.option(
     "--at",
     type=POSITION,
@@ -59,6 +60,7 @@ def usage(
     where: Where,
     limit: int | None,
     fail_over: float | None,
+    breakdown: bool,
     calibrated: bool,
     at: int | str | None,
     asked: dict[str, Any],
@@ -89,9 +91,9 @@ def usage(
 
     def write_page(page: Page) -> None:
         page.line(str(found), "bold" if share is None else _style(share))
-        if page.is_terminal:
-            if share is not None:
-                page.bar(share, _style(share))
+        if share is not None and is_for_person():
+            page.bar(share, _style(share))
+        if breakdown or is_for_person():
             page.table(
                 ("tokens", "of"),
                 [

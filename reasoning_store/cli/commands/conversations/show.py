@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "md"]),
+    type=click.Choice(["text", "md", "json"]),
     default="text",
     show_default=True,
     help="How to write it.",
@@ -113,6 +113,7 @@ def show(
             transcript.print_transcript(Page(), stored, compactions, thinking, ids=ids)
             _print_live_reply(session, thinking)
             return
+    call.json = call.json or format_ == "json"
     if call.json:
         print_items(call, (_message_data(item, compactions) for item in items))
     elif format_ == "md":
