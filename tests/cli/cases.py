@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
         says="'terse'",
     ),
     "render": Case("render stream.jsonl", "render broken.json", needs=False, says="not a captured"),
-    "replay": Case("replay stream.sse --chunks", "replay nowhere.sse", needs=False, says="nowhere"),
+    "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
     "search": Case("search weather", "search '?!'", says="at least one word"),
     "serve": Case(

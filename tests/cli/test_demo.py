@@ -13,6 +13,7 @@ import subprocess
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,13 @@ def test_the_demo_adds_to_the_database_that_was_named_once(here: Here) -> None:
     assert here("show demo --db named.db").code == Exit.DONE
     assert again.code == Exit.USAGE
     assert "--db names another" in again.err
+
+
+@pytest.mark.parametrize("name", [turn.stream for turn in TURNS])
+def test_a_bundled_stream_is_read_the_same_however_it_is_cut(here: Here, name: str) -> None:
+    stream = files("reasoning_store.cli").joinpath("streams", f"{name}.jsonl")
+
+    assert here(f"replay '{stream}' --seed 7").code == 0
 
 
 @contextmanager

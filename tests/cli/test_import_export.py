@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.cli import captures
 from reasoning_store.cli.commands.import_ import FORMATS
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
@@ -21,6 +23,7 @@ from reasoning_store.testing import stream
 from reasoning_store.wire.contract_lookup import apis
 from tests.cli.conftest import Here
 from tests.importers import kept
+from tests.properties import each
 
 
 def test_what_goes_out_comes_in_again(here: Here) -> None:
@@ -363,6 +366,42 @@ def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) 
 
     assert guessed == told
     assert [block["type"] for block in guessed] == ["thinking", "text"]
+
+
+@each("api", apis())
+def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
+    """Bytes and texts are cut as a seed says, and the message is the same."""
+    found = list(stream(MESSAGE, api=api, pieces=3))
+    data = "\n".join(map(json.dumps, found)).encode()
+    target = {"api": api, "provider": None, "model": None, "base_url": None}
+    pieces = random.Random(7)
+    cut = captures.recut_events(captures.read_events(data, "capture", pieces), target, pieces)
+    whole, parts = rs.StreamNormalizer(api=api), rs.StreamNormalizer(api=api)
+    for event in found:
+        whole.feed(event)
+    for event in cut:
+        parts.feed(event)
+
+    assert len(cut) > len(found)
+    assert parts.finish().blocks == whole.finish().blocks
+
+
+def test_a_replay_is_the_same_in_other_pieces(here: Here) -> None:
+    """The seed is reported, and gives the same pieces again."""
+    once = here("replay stream.sse --split --json")
+    again = here(f"replay stream.sse --seed {once.data['seed']} --chunks --json")
+
+    assert once.data["same"] is True
+    assert again.data["message"] == once.data["message"]
+    assert f"--seed {once.data['seed']}: the same" in once.err
+
+
+def test_a_replay_that_is_not_the_same_fails(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compared is compared: pieces that lose a text are found out."""
+    monkeypatch.setattr(captures, "recut_events", lambda found, *_: found[:-4])
+    ran = here("replay stream.sse --split --json")
+
+    assert (ran.code, ran.data["same"]) == (Exit.FAILED, False)
 
 
 def test_a_torn_event_changes_nothing_and_is_reported(here: Here) -> None:

@@ -31,7 +31,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
 
     call.if_interrupted = "nothing was stored"
     found = captures.read_events(read_file(capture), capture.name)
-    chunks, message = captures.read_reply(found, target)
+    chunks, message, _ = captures.read_reply(found, target)
     if message.finish_reason == UNREAD:
         raise InvalidCall(
             f"{capture.name} holds no event of a known protocol",
