@@ -68,9 +68,8 @@ def _cut_bytes(data: bytes, pieces: random.Random | None) -> Iterator[bytes]:
 
 def recut_events(found: list[Any], target: dict[str, Any], pieces: random.Random) -> list[Any]:
     """Return events with the same content, the answer's text cut elsewhere."""
-    adapter = registry.make_reader(
-        **{k: target[k] for k in ("model", "provider", "api", "base_url")}
-    )
+    names = ("model", "provider", "api", "base_url")
+    reader = registry.make_reader(**{name: target[name] for name in names})
     out: list[Any] = []
     for event in found:
         out += _cut_event(event, reader.parse_chunk, pieces)

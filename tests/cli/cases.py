@@ -79,6 +79,7 @@ CASES: dict[str, Case] = {
         says="REASONING_STORE_TOKEN",
     ),
     "sessions archive": Case("sessions archive short", "sessions archive shart", MISSING),
+    "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
     "sessions rename": Case("sessions rename short Oslo", "sessions rename shorter Oslo", MISSING),
     "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),

@@ -293,7 +293,7 @@ def test_a_beginning_that_two_ids_share_is_no_name(here: Here) -> None:
     assert ran.err == ("error: 2 sessions begin with 'chat-4' (did you mean chat-43 or chat-42?)\n")
 
 
-@pytest.mark.parametrize("line", ["erase chat-4 --yes", "delete @latest --yes"])
+@pytest.mark.parametrize("line", ["erase chat-4 --yes", "sessions delete @latest --yes"])
 def test_what_is_erased_is_named_in_full(here: Here, line: str) -> None:
     """A beginning may come to mean another session."""
     assert here(line).code == 5

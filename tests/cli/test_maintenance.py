@@ -106,6 +106,7 @@ def test_current_upgrades_nothing(here: Here) -> None:
         "erase --everything",
         "delete chat-42",
         "delete --before 2030-01-01",
+        "sessions delete chat-42",
         "downgrade base",
     ],
 )

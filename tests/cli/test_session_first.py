@@ -33,16 +33,41 @@ def test_a_session_is_the_first_word_wherever_there_is_one() -> None:
 
 
 @each(
+    "first, option",
+    [
+        ("set chat-42 effort high", "set effort high --session chat-42"),
+        ("set chat-42 effort high", "set --session chat-42 effort high"),
+        ("get chat-42 effort", "get effort --session chat-42"),
+        ("get chat-42", "get --session chat-42"),
+        ("unset chat-42 effort", "unset effort --session chat-42"),
+        ("profile use chat-42 terse", "profile use terse --session chat-42"),
+        ("profile use chat-42 --none", "profile use --session chat-42 --none"),
+    ],
+)
+def test_the_session_may_be_named_by_an_option_as_well(here: Here, first: str, option: str) -> None:
+    """Both spellings do the same."""
+    words, named = here(f"{first} --json"), here(f"{option} --json")
+
+    assert words.code == named.code == Exit.DONE, words.err + named.err
+    assert words.data == named.data
+
+
+@each(
     "line, says",
     [
         ("set effort high", "SESSION KEY VALUE is wanted, not effort high"),
         ("set chat-42 effort", "SESSION KEY VALUE is wanted, not chat-42 effort"),
         ("set chat-42 effort very high", "SESSION KEY VALUE is wanted"),
+        ("set chat-42 effort high --session chat-42", "with --session, KEY VALUE is wanted"),
         ("set chat-42 effort high --profile terse", "with --profile, KEY VALUE is wanted"),
+        ("set effort high --session chat-42 --profile terse", "--session and --profile exclude"),
         ("set effort high --default --profile terse", "--profile and --default exclude"),
-        ("set effort high chat-42", "unknown setting"),
+        ("set effort high chat-42", "SESSION comes first, and effort is a setting"),
         ("unset chat-42", "SESSION KEY is wanted, not chat-42"),
+        ("unset reasoning.effort chat-42", "SESSION comes first, and reasoning.effort is"),
         ("get", "SESSION [KEY] is wanted, not nothing"),
+        ("get effort", "SESSION comes first, and effort is a setting"),
+        ("get effort chat-42", "SESSION comes first, and effort is a setting"),
         ("profile use terse", "pass SESSION NAME, or SESSION --none"),
         ("profile use chat-42 terse --none", "pass SESSION NAME, or SESSION --none"),
     ],
@@ -76,7 +101,9 @@ def test_a_session_may_be_named_like_a_setting(here: Here) -> None:
         ("set ch", ["chat-42"]),
         ("profile use ch", ["chat-42"]),
         ("set chat-42 ch", []),
-        ("sessions ", ["archive", "list", "rename", "show", "tag"]),
+        ("get --session ch", ["chat-42"]),
+        ("get --session short ch", []),
+        ("sessions ", ["archive", "delete", "list", "rename", "show", "tag"]),
         ("branches ", ["activate", "chat-42", "edit", "fork", "list", "regenerate", "short"]),
         ("compact ", ["list", "run", "undo", "chat-42", "short"]),
         ("compact --l", ["--limit"]),

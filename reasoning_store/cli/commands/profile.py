@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Group
+from reasoning_store.cli.commands.settings import SESSION_OPTION, split_words, words_after_session
 from reasoning_store.cli.completion import complete_profile
-from reasoning_store.cli.options import OWNER, SESSION
+from reasoning_store.cli.options import OWNER
 from reasoning_store.cli.output import answer_fields, local_time, print_answer
 
 _PROFILE = "name settings updatedAt"
@@ -60,18 +62,20 @@ def show(call: Call, name: str, owner: str) -> None:
 
 
 @profile.command("use", examples=("profile use chat-42 terse",), answers="session profile")
-@SESSION
-@click.argument("name", required=False, shell_complete=complete_profile)
+@words_after_session("[NAME]")
+@SESSION_OPTION
 @click.option("--none", is_flag=True, help="Let the session use no profile.")
 @OWNER
 @click.pass_obj
-def use(call: Call, session_id: str, name: str | None, none: bool, owner: str) -> None:
+def use(call: Call, words: Sequence[str], session_id: str | None, none: bool, owner: str) -> None:
     """Let a session use the profile NAME for the settings that it does not set itself."""
-    if (name is None) != none:
+    named, names = split_words(words, "[NAME]", session=session_id)
+    if bool(names) == none:
         raise click.UsageError("pass SESSION NAME, or SESSION --none")
+    name = names[0] if names else None
     with store_access.open_existing(call) as store:
         mine = store.for_owner(owner)
-        session = store_access.find_session(call, mine, session_id)
+        session = store_access.find_session(call, mine, named or "")
         if name is not None:
             mine.settings.profiles.get(name)
         session.settings.use(name)

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -23,8 +23,19 @@ from reasoning_store.cli.completion import (
 from reasoning_store.cli.options import OWNER
 from reasoning_store.cli.output import print_answer
 from reasoning_store.conversation import settings
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.errors import InvalidCall, NotFound
 
+if TYPE_CHECKING:
+    from reasoning_store.owner import Owner
+    from reasoning_store.sessions.session import Session
+
+SESSION_OPTION = click.option(
+    "--session",
+    "session_id",
+    metavar="ID",
+    shell_complete=complete_session,
+    help="The session, if it is not the first word.",
+)
 _PROFILE = click.option(
     "--profile",
     metavar="NAME",
@@ -36,15 +47,15 @@ _DEFAULT = click.option(
 )
 
 
-def _words_after_session(takes: str) -> Callable[[Any], Any]:
-    """Give a command ``words``: SESSION, unless an option names another layer, and ``takes``."""
+def words_after_session(takes: str) -> Callable[[Any], Any]:
+    """Give a command ``words``: SESSION, unless an option names it or a layer, and ``takes``."""
 
     def complete(
         context: click.Context, parameter: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Offer a shell the words for this position."""
-        has_layer = any(map(context.params.get, ("profile", "default")))
-        places = [*([] if has_layer else ["SESSION"]), *takes.strip("[]").split()]
+        is_named = any(map(context.params.get, ("session_id", "profile", "default")))
+        places = [*([] if is_named else ["SESSION"]), *takes.strip("[]").split()]
         before: Sequence[str] = context.params.get("words") or ()
         match places[len(before) : len(before) + 1]:
             case ["SESSION"]:
@@ -53,20 +64,27 @@ def _words_after_session(takes: str) -> Callable[[Any], Any]:
                 return complete_key(incomplete)
             case ["VALUE"]:
                 return complete_value(before[-1], incomplete)
+            case ["NAME"]:
+                return complete_profile(context, parameter, incomplete)
         return []
 
     return click.argument("words", nargs=-1, metavar=f"[SESSION] {takes}", shell_complete=complete)
 
 
-def _split_words(
-    words: Sequence[str], takes: str, *, profile: str | None = None, default: bool
+def split_words(
+    words: Sequence[str],
+    takes: str,
+    *,
+    session: str | None,
+    profile: str | None = None,
+    default: bool = False,
 ) -> tuple[str | None, Sequence[str]]:
     """Return the session, unless another layer is named, and the words after it."""
-    if profile is not None and default:
-        raise InvalidCall(
-            "--profile and --default exclude each other", hint="leave one of them out"
-        )
-    layer = "--profile" if profile is not None else "--default" if default else None
+    options = {"--session": session is not None, "--profile": profile is not None}
+    given = [name for name, is_given in {**options, "--default": default}.items() if is_given]
+    if len(given) > 1:
+        raise InvalidCall(f"{' and '.join(given)} exclude each other", hint="leave one of them out")
+    layer = given[0] if given else None
     names = [*([] if layer else ["SESSION"]), *takes.split()]
     least = sum(not name.startswith("[") for name in names)
     if not least <= len(words) <= len(names):
@@ -75,7 +93,7 @@ def _split_words(
             f" not {shlex.join(words) or 'nothing'}",
             click.get_current_context(),
         )
-    return (None, words) if layer else (words[0], words[1:])
+    return (session, words) if layer else (words[0], words[1:])
 
 
 # A value may begin with a dash; whether it is allowed is for the setting to say.
@@ -86,19 +104,29 @@ def _split_words(
     answers="key value session profile",
     context_settings={"ignore_unknown_options": True},
 )
-@_words_after_session("KEY VALUE")
+@words_after_session("KEY VALUE")
+@SESSION_OPTION
 @_PROFILE
 @_DEFAULT
 @OWNER
 @click.pass_obj
-def set_(call: Call, words: Sequence[str], profile: str | None, default: bool, owner: str) -> None:
+def set_(
+    call: Call,
+    words: Sequence[str],
+    session_id: str | None,
+    profile: str | None,
+    default: bool,
+    owner: str,
+) -> None:
     """Set KEY to VALUE for a session, a profile or an owner.
 
     The next request uses it. A value that is not allowed changes nothing. --default sets KEY for
     all sessions of the owner, and a variable for all owners: REASONING_STORE_EFFORT=high.
     """
-    session_id, (key, value) = _split_words(words, "KEY VALUE", profile=profile, default=default)
-    key = full_key(key)
+    session_id, (key, value) = split_words(
+        words, "KEY VALUE", session=session_id, profile=profile, default=default
+    )
+    key = _known_key(key, words)
     parsed = settings.parse(key, value)  # ERR-001: refused whole, before anything is opened
     session_id = _change_layer(call, owner, session_id, profile, key, {key: parsed})
     print_answer(call, {"key": key, "value": parsed, "session": session_id, "profile": profile})
@@ -107,18 +135,28 @@ def set_(call: Call, words: Sequence[str], profile: str | None, default: bool, o
 @click.command(
     "unset", cls=Command, examples=("unset chat-42 effort",), answers="key session profile"
 )
-@_words_after_session("KEY")
+@words_after_session("KEY")
+@SESSION_OPTION
 @_PROFILE
 @_DEFAULT
 @OWNER
 @click.pass_obj
-def unset(call: Call, words: Sequence[str], profile: str | None, default: bool, owner: str) -> None:
+def unset(
+    call: Call,
+    words: Sequence[str],
+    session_id: str | None,
+    profile: str | None,
+    default: bool,
+    owner: str,
+) -> None:
     """Remove KEY from a session, a profile or the owner's default.
 
     The next layer then decides: profile, owner, environment, default.
     """
-    session_id, (key,) = _split_words(words, "KEY", profile=profile, default=default)
-    key = _known_key(key)
+    session_id, (key,) = split_words(
+        words, "KEY", session=session_id, profile=profile, default=default
+    )
+    key = _known_key(key, words)
     session_id = _change_layer(call, owner, session_id, profile, key, {})
     print_answer(call, {"key": key, "session": session_id, "profile": profile})
 
@@ -151,23 +189,26 @@ def _change_layer(
 @click.command(
     "get", cls=Command, examples=("get chat-42", "get chat-42 effort"), answers="key value layer"
 )
-@_words_after_session("[KEY]")
+@words_after_session("[KEY]")
+@SESSION_OPTION
 @_DEFAULT
 @OWNER
 @click.pass_obj
-def get(call: Call, words: Sequence[str], default: bool, owner: str) -> None:
+def get(
+    call: Call, words: Sequence[str], session_id: str | None, default: bool, owner: str
+) -> None:
     """Print the settings of a session, or an owner's default.
 
     The value of KEY, or every value with the layer that sets it.
     """
-    session_id, keys = _split_words(words, "[KEY]", default=default)
-    key = _known_key(keys[0]) if keys else None
+    session_id, keys = split_words(words, "[KEY]", session=session_id, default=default)
+    key = _known_key(keys[0], words) if keys else None
     with store_access.open_to_read(call) as store:
         mine = store.for_owner(owner)
         if session_id is None:
             found = mine.settings.resolved()
         else:
-            found = store_access.find_session(call, mine, session_id).settings.resolved()
+            found = _find_session(call, mine, session_id, is_first=not keys).settings.resolved()
     if key is not None:
         value = json.dumps(found[key].value).strip('"')
         print_answer(call, {"key": key, **asdict(found[key])}, lambda page: page.line(value))
@@ -182,9 +223,29 @@ def get(call: Call, words: Sequence[str], default: bool, owner: str) -> None:
         )
 
 
-def _known_key(word: str) -> str:
+def _known_key(word: str, words: Sequence[str]) -> str:
     """Return the whole key that a word is; refuse one that there is not (ERR-001)."""
     key = full_key(word)
     if key not in settings.KEYS:
+        _check_first_word(words[0])
         settings.checked({key: None})
     return key
+
+
+def _find_session(call: Call, mine: Owner, session_id: str, *, is_first: bool) -> Session:
+    """Return the session; refuse a setting in its place by what comes first."""
+    try:
+        return store_access.find_session(call, mine, session_id)
+    except NotFound:
+        if is_first:
+            _check_first_word(session_id)
+        raise
+
+
+def _check_first_word(word: str) -> None:
+    """Refuse a setting in the place of SESSION."""
+    if full_key(word) in settings.KEYS:
+        raise InvalidCall(
+            f"SESSION comes first, and {word} is a setting",
+            hint=f"{click.get_current_context().command_path} --help",
+        )

@@ -27,6 +27,11 @@ def delete(call: Call, whose: Whose, yes: bool) -> None:
 
     `erase` takes longer: it also makes sure that the bytes have left the database.
     """
+    delete_sessions(call, whose, yes=yes)
+
+
+def delete_sessions(call: Call, whose: Whose, *, yes: bool) -> None:
+    """Delete the sessions that a command line names, after a question."""
     with store_access.open_existing(call) as store:
         mine = store.for_owner(whose.owner)
         if whose.session_id is None:

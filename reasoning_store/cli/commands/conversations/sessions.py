@@ -1,4 +1,4 @@
-"""The group `sessions`: list, show, rename, tag, archive."""
+"""The group `sessions`: list, show, rename, tag, archive, delete."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import click
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.commands.conversations.branches import branch_data, branch_table
+from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_sessions
 from reasoning_store.cli.options import (
     BEFORE,
     DATE,
     FACTS,
     OWNER,
+    YES,
+    Whose,
     fact_table,
     parse_fact,
     takes_branch,
@@ -40,7 +43,7 @@ _PREVIEW = 60
 
 @click.group("sessions", cls=Group, default="list")
 def sessions() -> None:
-    """List, show, rename, tag and archive sessions.
+    """List, show, rename, tag, archive and delete sessions.
 
     Without a command, list them.
     """
@@ -195,3 +198,12 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     with where.open(call, writes=True) as session:
         session.archive(archived=not undo)
     print_answer(call, {"id": session.id, "archived": not undo})
+
+
+@sessions.command("delete", examples=("sessions delete chat-42 --yes",), answers=ANSWERS)
+@takes_session
+@YES
+@click.pass_obj
+def delete(call: Call, where: Where, yes: bool) -> None:
+    """Delete a session at once; `erase` also makes sure that its bytes are gone."""
+    delete_sessions(call, Whose(where.session_id, where.owner, None), yes=yes)
