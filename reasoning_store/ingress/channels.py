@@ -35,7 +35,8 @@ from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.text_channel import TAG_SOURCE, TextChannel
 from reasoning_store.wire import call_ids
 
-_SEALS = ("signature", "encrypted", "redacted")
+_OF_REAL_BLOCKS = ("signature", "encrypted", "redacted", "providerMetadata")
+"""The metadata that make a block real that has no text: EC-002."""
 _TURN_ENDED = ("end_turn", "stop")
 """The finish reasons of a model that has answered."""
 _TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
@@ -112,16 +113,17 @@ class Channels:
                 return self._finish(chunk)
             case _:
                 return [chunk]
-        return self._taken_out()
+        return self._drain()
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
-        """End all that is open; the last pieces are still for the application."""
+        """End all that is open; return the final chunks to show."""
         self._end_all(interrupted=interrupted)
-        out = self._taken_out()
+        out = self._drain()
         self._finished = True
         return out
 
-    def _taken_out(self) -> list[Chunk]:
+    def _drain(self) -> list[Chunk]:
+        """Return the chunks that are shown now; after the finish they are ``late``."""
         out = self._out.copy()
         self._out.clear()
         if not self._finished:
@@ -132,7 +134,7 @@ class Channels:
     def _finish(self, chunk: FinishChunk) -> list[Chunk]:
         self._end_all(interrupted=False, turn_ended=chunk.reason in _TURN_ENDED)
         self._out.append(chunk)
-        out = self._taken_out()
+        out = self._drain()
         self._finished = True
         return out
 
@@ -176,27 +178,34 @@ class Channels:
 
     def _take_reasoning(self, chunk: ReasoningChunk) -> None:
         text, metadata, key = chunk.text, chunk.metadata, chunk.content_index
-        source = metadata.get("sourceField")
-        if source is not None and source in self._mirrors:
-            earlier = self._take_mirrored(source, chunk)
-            if earlier is None:
+        source, mirrors = metadata.get("sourceField"), self._mirrors
+        if source is not None and source in mirrors:
+            if mirrors.first == source:
+                mirrors.add_first(text)
+            elif self._must_wait(source, chunk):
+                self._let_wait(source, chunk)
                 return
-            text = earlier + text
+            else:
+                text = self._take_earlier(source, chunk) + text
         thought = self._blocks.find(key)
         if thought and key is None and thought.metadata.get("sourceField") != source:
             self._blocks.end(thought)
             thought = None
         if chunk.phase == "end":
             self._take_end(thought, text, chunk)
-            return
-        if not text and chunk.phase == "delta":
-            if not _makes_block(metadata):
-                return
+        elif text or chunk.phase == "start":
+            self._take_piece(thought, text, chunk)
+        elif _makes_block(metadata):
             past = self._blocks.past_index(key)
             if thought is None and past is not None:
                 # A seal that comes after the end of its block still belongs to it.
                 self.late.append(self._blocks.piece("delta", past, "", metadata))
-                return
+            else:
+                self._take_piece(thought, text, chunk)
+
+    def _take_piece(self, thought: OpenThought | None, text: str, chunk: ReasoningChunk) -> None:
+        """Add a piece to the open block, or begin another one with it."""
+        metadata, key = chunk.metadata, chunk.content_index
         self._note_native(text, metadata)
         if thought and key is None and self._text.holds_visible:
             self._blocks.end(thought)  # EC-003: text has come since
@@ -205,7 +214,7 @@ class Channels:
             thought = self._begin_thought(key, metadata)
         elif chunk.phase == "start" and not text:
             return
-        if source in self._mirrors:
+        if metadata.get("sourceField") in self._mirrors:
             self._last_mirrored = thought
         if text or _makes_block(metadata):
             self._blocks.grow(thought, text, metadata)
@@ -236,26 +245,29 @@ class Channels:
         if (text and not text.isspace()) or _makes_block(metadata):
             self._add_runs(self._text.note_native())
 
-    def _take_mirrored(self, source: str, chunk: ReasoningChunk) -> str | None:
-        """Return the blank text of the first field before this piece; None where it waits."""
-        mirrors, text, metadata = self._mirrors, chunk.text, chunk.metadata
-        if text and mirrors.first == source:
-            mirrors.add_first(text)
-            return ""
-        if mirrors.first is None and not text.strip():
-            thought = self._blocks.find(chunk.content_index)
-            has_begun = thought is not None and thought.metadata.get("sourceField") == source
-            if has_begun or _makes_block(metadata):
-                return mirrors.take_blank(source, chunk.content_index, text)
-            if not text:
-                return ""
+    def _must_wait(self, source: str, chunk: ReasoningChunk) -> bool:
+        """Whether a piece of a field that is not the first may be a copy of the first."""
+        if self._mirrors.first is None:
+            return chunk.text.isspace() and not self._is_real(source, chunk)
         # Ciphertext is no copy: it has no text that another field could repeat.
-        if not text and metadata.get("encrypted"):
+        return bool(chunk.text) or not chunk.metadata.get("encrypted")
+
+    def _take_earlier(self, source: str, chunk: ReasoningChunk) -> str:
+        """Return the blank text that came in a field before a piece that counts."""
+        mirrors, text = self._mirrors, chunk.text
+        if mirrors.first is not None:
             return ""
-        if text.strip() if mirrors.first is None else mirrors.first == source:
+        if text and not text.isspace():
             return mirrors.choose_first(source, text)
-        self._let_wait(source, chunk)
-        return None
+        if self._is_real(source, chunk):
+            return mirrors.take_blank(source, chunk.content_index, text)
+        return ""
+
+    def _is_real(self, source: str, chunk: ReasoningChunk) -> bool:
+        """Whether a blank piece belongs to a block that its field has begun, or makes one."""
+        thought = self._blocks.find(chunk.content_index)
+        has_begun = thought is not None and thought.metadata.get("sourceField") == source
+        return has_begun or _makes_block(chunk.metadata)
 
     def _let_wait(self, source: str, chunk: ReasoningChunk) -> None:
         """Let a piece wait that may be a copy, and take from a copy its seal."""
@@ -374,5 +386,5 @@ class Channels:
 
 
 def _makes_block(metadata: Mapping[str, Any]) -> bool:
-    """Whether metadata alone makes a block real: EC-002."""
-    return len(metadata) > 1 and any(metadata.get(name) for name in (*_SEALS, "providerMetadata"))
+    """Whether metadata alone makes a block real."""
+    return len(metadata) > 1 and any(metadata.get(name) for name in _OF_REAL_BLOCKS)

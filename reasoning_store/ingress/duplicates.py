@@ -89,7 +89,8 @@ class MirroredFields:
 
     def add_first(self, text: str) -> None:
         """Add a piece of the first field."""
-        self._first_pieces.append(text)
+        if text:
+            self._first_pieces.append(text)
 
     def choose_first(self, source: str, text: str) -> str:
         """Take a field for the first; return its earlier text, which was only blank."""

@@ -147,11 +147,13 @@ class StreamNormalizer:
             self._read_as(named)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
-        """Return the chunks of a whole response.
+        """Return the chunks of a whole response, or of the plain text of an answer.
 
         Raises ``WireError`` for a body that does not have the protocol's form.
         """
         self.late.clear()
+        if isinstance(body, str):
+            return self._add_chunks([TextChunk(text=body)])
         return self._add_chunks(
             registry.find_protocol(self._contract.api).parse(body, self._contract)
         )
@@ -347,15 +349,12 @@ def normalize_response(
         starts_inside=starts_inside,
         merge=merge,
     )
-    if isinstance(body, str):
-        normalizer._add_chunks([TextChunk(text=body)])
-    else:
-        try:
-            normalizer.feed_whole(body)
-        except WireError as error:
-            if api is None:
-                read_as = normalizer.api
-                hint = f"it was read as {read_as}; api= names another protocol"
-                raise WireError(str(error), hint=hint) from None
-            raise
+    try:
+        normalizer.feed_whole(body)
+    except WireError as error:
+        if api is None:
+            read_as = normalizer.api
+            hint = f"it was read as {read_as}; api= names another protocol"
+            raise WireError(str(error), hint=hint) from None
+        raise
     return normalizer.finish()

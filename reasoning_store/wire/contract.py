@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from reasoning_store.conversation.blocks import MediaKind
 
 Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
-"""In which messages a provider demands reasoning back: the rule ``required``."""
+"""The messages whose reasoning a provider demands back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

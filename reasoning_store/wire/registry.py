@@ -3,7 +3,9 @@
 A stream's reader is chosen once, when its message starts. An explicit api always wins; then the
 one that the first event names itself; then the one that the path of the address names. Else
 the first of these that can handle the model and provider: OpenAI, Anthropic, DeepSeek, the
-protocol of a known provider, and the tag fallback, which reads the usual chat protocol.
+protocol of a known provider, and the tag fallback, which reads the usual chat protocol. The four
+adapters below differ from the reader of their protocol in ``id`` and ``can_handle`` alone: their
+order decides the id, and not the result of reading.
 """
 
 from __future__ import annotations
@@ -114,13 +116,6 @@ class TagFallbackAdapter(ChatReader):
         return True
 
 
-_FIRST: Final[tuple[type[StreamAdapter], ...]] = (
-    OpenAIAdapter,
-    AnthropicAdapter,
-    DeepSeekAdapter,
-)
-
-
 def make_reader(
     model: str | None = None,
     provider: str | None = None,
@@ -129,15 +124,14 @@ def make_reader(
 ) -> StreamAdapter:
     """Return a fresh reader for one stream."""
     contract = contract_lookup.find_contract(provider, model, api, base_url)
+    reader = _BY_ID[contract.api].reader
     known = contract_lookup.provider_id(provider, base_url)
-    make_own = _BY_ID[contract.api].reader
-    if api is not None or contract.api != contract_lookup.find_contract(known, model).api:
-        return make_own(contract)
-    for make in (*_FIRST, make_own):
-        adapter = make(contract)
-        if adapter.can_handle(model, known):
-            return adapter
-    return TagFallbackAdapter(contract)
+    if api is None and contract.api == contract_lookup.find_contract(known, model).api:
+        for kind in (OpenAIAdapter, AnthropicAdapter, DeepSeekAdapter, reader, TagFallbackAdapter):
+            adapter = kind(contract)
+            if adapter.can_handle(model, known):
+                return adapter
+    return reader(contract)
 
 
 def _name(model: str | None) -> str:
