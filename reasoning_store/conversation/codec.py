@@ -279,8 +279,8 @@ def _error_text(wrong: Mapping[str, Any], place: str) -> str:
     if wrong["type"] == "unexpected_keyword_argument" and not _NAME.fullmatch(path[-1]):
         path.pop()
         what = "has an unknown field"
-    at = (place + ".".join(path)).removesuffix(".")
-    return f"{at}: {what}" if at else what
+    field = (place + ".".join(path)).removesuffix(".")
+    return f"{field}: {what}" if field else what
 
 
 @cache

@@ -63,10 +63,10 @@ def align_echoes(sent: Sequence[int | None], stored: Sequence[int | None]) -> li
     Matches keep their order. A client may leave messages out and change some: the longest run
     of messages that agree is matched first, then the parts before and after it.
     """
-    found: list[int | None] = [None] * len(sent)
+    places: list[int | None] = [None] * len(sent)
     matcher = SequenceMatcher(None, sent, stored, autojunk=False)
     for run in matcher.get_matching_blocks():
         for offset in range(run.size):
             if sent[run.a + offset] is not None:
-                found[run.a + offset] = run.b + offset
-    return found
+                places[run.a + offset] = run.b + offset
+    return places

@@ -93,18 +93,18 @@ def parse(text: str) -> Query:
 
 
 def _term(text: str, *, is_quoted: bool, is_unwanted: bool) -> Term | None:
-    found = list(words(text))
-    if not found:
+    found_words = list(words(text))
+    if not found_words:
         return None
-    is_open = not is_quoted and not is_unwanted and len(found[-1].text) >= _BEGINS
-    if found[-1].is_unspaced:
+    is_open = not is_quoted and not is_unwanted and len(found_words[-1].text) >= _BEGINS
+    if found_words[-1].is_unspaced:
         # The pair before holds the last character already; one alone begins a pair.
-        if len(found) > 1 and found[-2].end == found[-1].end:
-            found.pop()
+        if len(found_words) > 1 and found_words[-2].end == found_words[-1].end:
+            found_words.pop()
             is_open = False
         else:
             is_open = True
-    return Term(tuple([word.text for word in found]), is_open, is_unwanted)
+    return Term(tuple([word.text for word in found_words]), is_open, is_unwanted)
 
 
 def _apart(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -80,14 +80,14 @@ def tool_blocks(message: Message) -> tuple[ToolBlock, ...]:
     if _READ_AS_TOOLS.isdisjoint(map(type, message.blocks)):
         return ()
     message = read_answers(message)
-    found: list[ToolBlock] = []
+    tools: list[ToolBlock] = []
     for index, block in enumerate(message.blocks):
         if isinstance(block, ToolCallBlock):
             usable = bool(block.name) and message.role == "assistant"
-            found.append(ToolBlock(index, block.id, True, usable))
+            tools.append(ToolBlock(index, block.id, True, usable))
         elif isinstance(block, ToolResponseBlock):
-            found.append(ToolBlock(index, block.call_id, False))
-    return tuple(found)
+            tools.append(ToolBlock(index, block.call_id, False))
+    return tuple(tools)
 
 
 @dataclass(slots=True)
@@ -154,7 +154,7 @@ def displaced_responses(messages: Sequence[Message], pairs: ToolPairs) -> set[Sp
     """
     if not pairs.call_of:
         return set()
-    found: set[Spot] = set()
+    displaced: set[Spot] = set()
     caller: int | None = None
     by_message: dict[int, list[Spot]] = {}
     for spot in pairs.call_of:
@@ -162,14 +162,14 @@ def displaced_responses(messages: Sequence[Message], pairs: ToolPairs) -> set[Sp
     for number, message in enumerate(messages):
         if message.status == "streaming":
             continue
-        found.update(
+        displaced.update(
             spot for spot in by_message.get(number, ()) if pairs.call_of[spot][0] != caller
         )
         if message.role == "assistant":
             caller = number
         elif any(type(block) not in _TOOL_BLOCKS for block in message.blocks) or not message.blocks:
             caller = None
-    return found
+    return displaced
 
 
 def tied_messages(messages: Iterable[Sequence[ToolBlock]]) -> list[tuple[int, int]]:

@@ -262,13 +262,13 @@ class Holder(Protocol):
 
 def message_of(item: Message | Holder) -> Message:
     """Return a message, or the message that a holder has."""
-    found = item if isinstance(item, Message) else getattr(item, "message", None)
-    if not isinstance(found, Message):
+    message = item if isinstance(item, Message) else getattr(item, "message", None)
+    if not isinstance(message, Message):
         raise InvalidCall(
             f"a message, not {type_name(item)}",
             hint="make one with user(), assistant(), tool() or system()",
         )
-    return found
+    return message
 
 
 def check_message(message: Message, place: str = "") -> Message:

@@ -266,12 +266,12 @@ def _best_outcome(
     if summary is None or summary[1] < least:
         return cleared
     what, freed = summary
-    rest = None
+    other_results = None
     if effective - freed > limits.enough:
         # Results in the range are gone with it; others can still be cleared.
-        rest = _clear_step(layout, turns, effective - freed, limits, summarized=what)
+        other_results = _clear_step(layout, turns, effective - freed, limits, summarized=what)
     with_summary = _with_step(
-        _with_step(_Outcome(effective, steps), rest, least),
+        _with_step(_Outcome(effective, steps), other_results, least),
         Step(kind="summarize", what=what, tokens=freed),
         least,
     )
@@ -289,15 +289,15 @@ def _strip_step(
     counts: Sequence[StripCount], limits: Limits, least: int
 ) -> tuple[StripCount, tuple[Step, ...]]:
     """Return the gentlest stricter setting that is enough, or the one that frees most."""
-    now = best = counts[0]
+    current = best = counts[0]
     for count in counts[1:]:
         if best.effective <= limits.enough:
             break
-        if now.effective - count.effective >= least and count.effective < best.effective:
+        if current.effective - count.effective >= least and count.effective < best.effective:
             best = count
-    if best is now:
-        return now, ()
-    freed = now.effective - best.effective
+    if best is current:
+        return current, ()
+    freed = current.effective - best.effective
     return best, (Step(kind="strip", what=best.strip, tokens=freed),)
 
 
@@ -358,8 +358,8 @@ def _summary_range(
 
     needed = count.effective - limits.target_at
     places = range(turns.first_start, turns.open_start + 1)
-    found = bisect_left(places, needed, key=lambda place: tokens_freed(turns.cut_before(place)))
-    cut = turns.cut_before(places[min(found, len(places) - 1)])
+    nearest = bisect_left(places, needed, key=lambda place: tokens_freed(turns.cut_before(place)))
+    cut = turns.cut_before(places[min(nearest, len(places) - 1)])
     for candidate in turns.cuts_around(cut):
         if not layout.splits(candidate):
             return Range(first, candidate), tokens_freed(candidate)

@@ -24,7 +24,7 @@ class StripPolicy:
     distinguished_thinkers: int = 0
     """How many of the last messages with thinking it distinguishes, at most ``MOST_LAST_THINKERS``.
 
-    With any, a thought that was sent is withheld when a later message has some."""
+    With any, a thought that was sent is left out when a later message has some."""
     strictness: int
     """A compression plan changes a policy to one of a higher number."""
 
@@ -60,7 +60,7 @@ def is_demanded(floor: Floor, position: TurnPosition) -> bool:
 
 
 def is_rolling(settings: SettingValues) -> bool:
-    """Whether a thought that was sent in one turn may be withheld in the next."""
+    """Whether a thought that was sent in one turn may be left out in the next."""
     return settings.include_in_context and strip_policy(settings).distinguished_thinkers > 0
 
 
@@ -69,10 +69,10 @@ def stricter_settings(settings: SettingValues) -> list[SettingValues]:
 
     A rolling strip is not among them: it would rewrite the history at every message.
     """
-    now = strip_policy(settings).strictness
+    current = strip_policy(settings).strictness
     choices = sorted(
         (policy.strictness, strip)
         for strip, policy in STRIP_POLICIES.items()
-        if policy.strictness > now and not policy.distinguished_thinkers
+        if policy.strictness > current and not policy.distinguished_thinkers
     )
     return [replace(settings, strip_from_context=strip) for _, strip in choices]

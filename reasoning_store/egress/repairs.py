@@ -192,18 +192,18 @@ class _Repairs:
             spot = (number, index)
             if not isinstance(call, ToolCallBlock) or spot in self._pairs.unpaired:
                 continue
-            found = self._pairs.response_of.get(spot)
-            if found is None and not _is_cut_off(call, message):
+            response_spot = self._pairs.response_of.get(spot)
+            if response_spot is None and not _is_cut_off(call, message):
                 self.warn("no_result")
                 call_id = self._ids.get(spot, call.id)
                 yield ToolResponseBlock(
                     call_id=call_id, tool_name=call.name, result=NO_RESULT, is_error=True
                 )
-            elif found in self._displaced:
+            elif response_spot in self._displaced:
                 self.warn("response_moved")
-                response = self._messages[found[0]].blocks[found[1]]
+                response = self._messages[response_spot[0]].blocks[response_spot[1]]
                 assert isinstance(response, ToolResponseBlock)
-                yield self._with_call_id(found, response)
+                yield self._with_call_id(response_spot, response)
 
     def _with_call_id(self, spot: Spot, response: ToolResponseBlock) -> ToolResponseBlock:
         """Return a response with the id that its call is sent with."""

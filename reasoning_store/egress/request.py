@@ -93,11 +93,11 @@ class Request:
 
         None if it sent each message; system and tools are not compared.
         """
-        now, before = self._selection, _checked(earlier)._selection
+        own, before = self._selection, _checked(earlier)._selection
         if self._to != earlier._to:
-            return next(iter(now.numbers), None)
+            return next(iter(own.numbers), None)
         sent = zip(before.numbers, before.messages, strict=True)
-        for number, message in zip(now.numbers, now.messages, strict=True):
+        for number, message in zip(own.numbers, own.messages, strict=True):
             if (number, message) != next(sent, None):
                 return number
         return None
@@ -105,13 +105,13 @@ class Request:
     def diff(self, earlier: Request, names: tuple[str, str] = ("earlier", "now")) -> list[str]:
         """Return the lines of a unified diff from the body of an earlier request to this one's.
 
-        Without a difference there are no lines. ``names`` are the two of its head.
+        Without a difference there are no lines. ``names`` are the two of its header.
         """
-        before, now = (
+        before, after = (
             json.dumps(body, ensure_ascii=False, indent=2).split("\n")
             for body in (_checked(earlier).body, self.body)
         )
-        return [*unified_diff(before, now, names)]
+        return [*unified_diff(before, after, names)]
 
 
 def build(
@@ -232,9 +232,9 @@ def _cache_break(
     if previous is None:
         return None
     if (to, digest) != (previous._to, previous.digest):
-        return 0  # another model's cache, or another head
+        return 0  # another model's cache, or other system or tools
     key = to.protocol.messages_key
-    now, before = body[key], previous.body[key]
-    pairs = enumerate(zip(now, before, strict=False))
+    own, before = body[key], previous.body[key]
+    pairs = enumerate(zip(own, before, strict=False))
     differing = (index for index, (one, other) in pairs if one != other)
-    return next(differing, min(len(now), len(before)))
+    return next(differing, min(len(own), len(before)))

@@ -99,10 +99,10 @@ def warning(code: WarningCode, **parts: str | None) -> RequestWarning:
 
 def first_of_each_code(warnings: Iterable[RequestWarning]) -> tuple[RequestWarning, ...]:
     """Return the first warning of each code, in order."""
-    found: dict[WarningCode, RequestWarning] = {}
-    for one in warnings:
-        found.setdefault(one.code, one)
-    return tuple(found.values())
+    first: dict[WarningCode, RequestWarning] = {}
+    for item in warnings:
+        first.setdefault(item.code, item)
+    return tuple(first.values())
 
 
 # Of a selection
@@ -136,20 +136,20 @@ def selection_warnings(
 ) -> tuple[RequestWarning, ...]:
     """Return the warnings of a selection."""
     unknown = unknown_provider(to)
-    found = [] if unknown is None else [unknown]
+    warnings = [] if unknown is None else [unknown]
     host, rules = to.provider or "the provider", to.contract.returning
     demands = rules.floor != "none" or rules.empty_field_in != "none"
     if not demands and rules.prefix_bound_hint is None:
-        return tuple(found)
+        return tuple(warnings)
     selected = [*each]
     if demands:
-        found += _floor_warnings(selected, settings, to, host)
+        warnings += _floor_warnings(selected, settings, to, host)
     if rules.prefix_bound_hint is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
         if change is not None:
             advice = rules.prefix_bound_hint
-            found.append(warning("binding", host=host, change=change, advice=advice))
-    return tuple(found)
+            warnings.append(warning("binding", host=host, change=change, advice=advice))
+    return tuple(warnings)
 
 
 def _floor_warnings(
@@ -205,37 +205,39 @@ def _consequence(contract: Contract, *, in_open_turn: bool) -> str:
     return "its answers may get worse"
 
 
-def _is_demanded_and_missing(one: SelectedMessage, to: Target) -> bool:
+def _is_demanded_and_missing(selected: SelectedMessage, to: Target) -> bool:
     """Whether a message lacks reasoning that the provider demands, with the floor off."""
     contract = to.contract
-    demanded = is_demanded(contract.returning.floor, one.position)
+    demanded = is_demanded(contract.returning.floor, selected.position)
     if contract.returning.call_signature_at is not None:
-        return demanded and _has_lost_seal(one, to)
-    is_reply = one.message.role == "assistant"
-    empty = is_reply and is_demanded(contract.returning.empty_field_in, one.position)
-    return not one.sends_reasoning and (empty or (demanded and bool(one.rules)))
+        return demanded and _has_lost_seal(selected, to)
+    is_reply = selected.message.role == "assistant"
+    empty = is_reply and is_demanded(contract.returning.empty_field_in, selected.position)
+    return not selected.sends_reasoning and (empty or (demanded and bool(selected.rules)))
 
 
-def _unmet_because(one: SelectedMessage, to: Target) -> str | None:
+def _unmet_because(selected: SelectedMessage, to: Target) -> str | None:
     """Return why a message is sent without the reasoning that the provider demands of it."""
     contract = to.contract
-    if not is_demanded(contract.returning.floor, one.position):
+    if not is_demanded(contract.returning.floor, selected.position):
         return None
     if contract.returning.call_signature_at is not None:
-        return "a tool call has lost its seal" if _has_lost_seal(one, to) else None
-    inadmissible = next((rule for rule in one.rules if rule in INADMISSIBLE), None)
+        return "a tool call has lost its seal" if _has_lost_seal(selected, to) else None
+    inadmissible = next((rule for rule in selected.rules if rule in INADMISSIBLE), None)
     if inadmissible is not None:
         return REASONS[inadmissible]
-    is_anothers = contract.reasoning.off_when_unmet and not is_made_at(one.message.origin, to)
-    if one.message.role == "assistant" and one.position.has_call and is_anothers:
-        return None if one.sends_reasoning else "another model called a tool, without reasoning"
+    is_anothers = contract.reasoning.off_when_unmet and not is_made_at(selected.message.origin, to)
+    if selected.message.role == "assistant" and selected.position.has_call and is_anothers:
+        return (
+            None if selected.sends_reasoning else "another model called a tool, without reasoning"
+        )
     return None
 
 
-def _has_lost_seal(one: SelectedMessage, to: Target) -> bool:
+def _has_lost_seal(selected: SelectedMessage, to: Target) -> bool:
     """Whether the first call of a reply lacks the seal that the provider puts on it."""
-    message = one.message
-    if message.role != "assistant" or not one.position.has_call:
+    message = selected.message
+    if message.role != "assistant" or not selected.position.has_call:
         return False
     if is_foreign(message.origin, to):
         return True
@@ -253,8 +255,8 @@ def _changed_prefix(
     """
     altered: str | None = None
     left_out = left_out_in_turn = False
-    for one in selected:
-        item, position = one.item, one.position
+    for each in selected:
+        item, position = each.item, each.position
         message = item.message
         if item.starts_turn:
             left_out_in_turn = False
@@ -264,7 +266,7 @@ def _changed_prefix(
             altered = "an earlier message was erased"
         elif altered is None and is_cleared(message):
             altered = "an earlier tool result was cleared"
-        for rule in one.rules:
+        for rule in each.rules:
             if rule in LEFT_OUT_BY_SETTING:
                 left_out = left_out_in_turn = True
             elif rule in SENT:

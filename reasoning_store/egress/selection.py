@@ -6,7 +6,7 @@
 signature is demanded. *Demanded*: the provider's floor, whatever the settings say, unless
 ``reasoning.floor`` is off; it never overrides admissible. Strip filters first, then include
 (BR-005). ``isHidden`` and ``includeInResponse`` concern display and decide nothing here
-(BR-003). Thinking that is withheld is absent: not sent as text, not as a fake block. Stored
+(BR-003). Thinking that is left out is absent: not sent as text, not as a fake block. Stored
 blocks do not change (BR-009).
 """
 
@@ -56,25 +56,25 @@ def select(
     numbers: list[int] = []
     owed: list[bool] = []
     verdicts: list[Verdict] = []
-    found_of: list[Sequence[Verdict]] = []
+    verdicts_of_each: list[Sequence[Verdict]] = []
     is_whole = True
     for item, position in zip(view, positions, strict=True):
         message = item.message
-        found: Sequence[Verdict] = ()
+        own_verdicts: Sequence[Verdict] = ()
         if item.counts.thinking:  # EC-001: no thinking, no verdict.
-            found = _block_verdicts(item, position, settings, admissibility)
-            verdicts += found
-            left_out = [verdict.block for verdict in found if not verdict.kept]
+            own_verdicts = _block_verdicts(item, position, settings, admissibility)
+            verdicts += own_verdicts
+            left_out = [verdict.block for verdict in own_verdicts if not verdict.kept]
             if item.unread:
-                is_whole &= len(left_out) == len(found)
+                is_whole &= len(left_out) == len(own_verdicts)
             elif left_out:
                 message = _without_blocks(message, left_out)
-        found_of.append(found)
-        if message.blocks:  # a message with nothing left to say is dropped
+        verdicts_of_each.append(own_verdicts)
+        if message.blocks:  # a message without blocks is left out
             messages.append(message)
             numbers.append(item.number)
             owed.append(owes and _is_owed(message, position, to.contract))
-    selected = map(SelectedMessage, view, positions, found_of)
+    selected = map(SelectedMessage, view, positions, verdicts_of_each)
     return Selection(
         messages=tuple(messages),
         numbers=tuple(numbers),

@@ -174,10 +174,10 @@ def sum_counts(
     """Return the count of a view of which ``withheld`` tokens of thinking are left out."""
     visible = thinking = 0
     labels = {fixed.exactness}
-    for one in counts:
-        visible += one.visible
-        thinking += sum(one.thinking)
-        labels.add(one.exactness)
+    for part in counts:
+        visible += part.visible
+        thinking += sum(part.thinking)
+        labels.add(part.exactness)
     return TokenCount(
         **count_fields(fixed, visible, thinking - withheld, withheld, worst(*labels)),
         encoding=encoding,
@@ -210,9 +210,9 @@ def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:
     if isinstance(block, TextBlock):
         return counter.count(block.text)
     if isinstance(block, ToolCallBlock):
-        name, one = counter.count(block.name)
-        arguments, other = counter.count(codec.argument_text(block))
-        return name + arguments, worst(one, other)
+        name = counter.count(block.name)
+        arguments = counter.count(codec.argument_text(block))
+        return name.tokens + arguments.tokens, worst(name.exactness, arguments.exactness)
     if isinstance(block, MediaBlock):
         return MEDIA[block.kind], "estimated"
     assert isinstance(block, RawBlock)

@@ -21,12 +21,12 @@ Edit = tuple[int, int, int, int]
 
 def unified_diff(old: Sequence[str], new: Sequence[str], names: tuple[str, str]) -> Iterator[str]:
     """Return the lines of a unified diff; none where nothing differs."""
-    head = True
+    needs_header = True
     for group in _group_edits(find_edits(old, new)):
-        if head:
+        if needs_header:
             yield f"--- {names[0]}"
             yield f"+++ {names[1]}"
-            head = False
+            needs_header = False
         yield from _hunk_lines(old, new, group)
 
 

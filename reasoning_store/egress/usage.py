@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Protocol, TypeAlias
 
@@ -103,20 +104,25 @@ def count_usage(
     """Return the count of the next request. ``origin_of`` explains the name of a kind."""
     head = totals.head
     open_call = head.turn_has_call
+    earlier = partial(TurnPosition, rank=MOST_LAST_THINKERS, open_turn_has_call=open_call)
     before = _by_kind(totals.before_turn)
     thinking: _Weights = {}
     for kind, (every, calls) in _by_kind(head).items():
         closed, closed_calls = before.get(kind, (0, 0))
         thinking[kind] = {
-            TurnPosition(MOST_LAST_THINKERS, False, False, open_call): closed - closed_calls,
-            TurnPosition(MOST_LAST_THINKERS, False, True, open_call): closed_calls,
-            TurnPosition(MOST_LAST_THINKERS, True, False, open_call): (every - closed)
-            - (calls - closed_calls),
-            TurnPosition(MOST_LAST_THINKERS, True, True, open_call): calls - closed_calls,
+            earlier(in_open_turn=False, has_call=False): closed - closed_calls,
+            earlier(in_open_turn=False, has_call=True): closed_calls,
+            earlier(in_open_turn=True, has_call=False): (every - closed) - (calls - closed_calls),
+            earlier(in_open_turn=True, has_call=True): calls - closed_calls,
         }
     for rank, thinker in enumerate(totals.last_thinkers):
         is_open = thinker.position >= (head.turn_start or 0)
-        position = TurnPosition(rank, is_open, thinker.has_call, open_call)
+        position = TurnPosition(
+            rank=rank,
+            in_open_turn=is_open,
+            has_call=thinker.has_call,
+            open_turn_has_call=open_call,
+        )
         _weigh_apart(thinking, thinker, position)
     kept = _kept_tokens(thinking, origin_of, settings, to)
     every_thought = sum(every for every, _ in _by_kind(head).values())
@@ -125,7 +131,7 @@ def count_usage(
     return ContextUsage(**fields, encoding=encoding, limit=limit)
 
 
-def calibrate(found: ContextUsage, *, counted: int, reported: int) -> ContextUsage:
+def calibrate(usage: ContextUsage, *, counted: int, reported: int) -> ContextUsage:
     """Return a count in a provider's tokens: it ``reported`` so many for a request of ``counted``.
 
     Each part grows by the same share, and the parts still add up.
@@ -134,13 +140,13 @@ def calibrate(found: ContextUsage, *, counted: int, reported: int) -> ContextUsa
     def scaled(tokens: int) -> int:
         return round(tokens * reported / counted)
 
-    kinds, effective, raw = found.by_kind, scaled(found.effective), scaled(found.raw)
+    kinds, effective, raw = usage.by_kind, scaled(usage.effective), scaled(usage.raw)
     system, tools, thinking = scaled(kinds.system), scaled(kinds.tools), scaled(kinds.thinking)
     return replace(
-        found,
+        usage,
         effective=effective,
         raw=raw,
-        fixed=scaled(found.fixed),
+        fixed=scaled(usage.fixed),
         by_kind=TokensByKind(
             system=system,
             tools=tools,
@@ -167,14 +173,14 @@ def closed_tokens(
     """
     thinking: _Weights = {
         kind: {
-            TurnPosition(MOST_LAST_THINKERS, False, False, False): every - calls,
-            TurnPosition(MOST_LAST_THINKERS, False, True, False): calls,
+            _closed_position(MOST_LAST_THINKERS, has_call=False): every - calls,
+            _closed_position(MOST_LAST_THINKERS, has_call=True): calls,
         }
         for kind, (every, calls) in _by_kind(totals).items()
     }
     for rank, thinker in enumerate(last_thinkers):
         if thinker.position <= position:
-            _weigh_apart(thinking, thinker, TurnPosition(rank, False, thinker.has_call, False))
+            _weigh_apart(thinking, thinker, _closed_position(rank, has_call=thinker.has_call))
     return totals.visible + _kept_tokens(thinking, origin_of, settings, to)
 
 
@@ -188,7 +194,8 @@ def first_thinking_sent(
 
     def may_be_sent(rank: int) -> bool:
         positions = (
-            TurnPosition(rank, False, *calls) for calls in product((False, True), repeat=2)
+            _closed_position(rank, has_call=has_call, open_turn_has_call=open_call)
+            for has_call, open_call in product((False, True), repeat=2)
         )
         return any(decide(None, settings, position, to).kept for position in positions)
 
@@ -206,6 +213,18 @@ _PORTABLE = ""
 
 _Weights: TypeAlias = dict[str, dict[TurnPosition, int]]
 """The tokens of each kind of thinking, by the position of its message."""
+
+
+def _closed_position(
+    rank: int, *, has_call: bool, open_turn_has_call: bool = False
+) -> TurnPosition:
+    """Return the position of a message in a closed turn."""
+    return TurnPosition(
+        rank=rank,
+        in_open_turn=False,
+        has_call=has_call,
+        open_turn_has_call=open_turn_has_call,
+    )
 
 
 def _by_kind(totals: RunningTotalsLike) -> dict[str, tuple[int, int]]:

@@ -59,7 +59,7 @@ class WhatIf:
 
 
 COLUMNS = ("", "include", "strip", "tokens", "legal", "first change")
-"""The head of the table of alternatives."""
+"""The headings of the table of alternatives."""
 
 
 def cells_of(row: Alternative) -> tuple[str, ...]:
@@ -85,20 +85,20 @@ def what_if(
         for include, strip in product((False, True), STRIP_POLICIES)
     ]
     selections = [select(view, positions, choice, to, inputs.digest) for choice in choices]
-    now = selections[choices.index(current)]
+    in_force = selections[choices.index(current)]
     rows = []
-    for choice, then in zip(choices, selections, strict=True):
-        pairs = zip(now.verdicts, then.verdicts, strict=True)
+    for choice, selection in zip(choices, selections, strict=True):
+        pairs = zip(in_force.verdicts, selection.verdicts, strict=True)
         changes = (one.message for one, other in pairs if one.kept != other.kept)
         rows.append(
             Alternative(
                 include_in_context=choice.include_in_context,
                 strip_from_context=choice.strip_from_context,
-                tokens=count_view(view, then, inputs),
-                legal=not _would_be_refused(then.warnings, to.contract),
-                warnings=then.warnings,
+                tokens=count_view(view, selection, inputs),
+                legal=not _would_be_refused(selection.warnings, to.contract),
+                warnings=selection.warnings,
                 first_change=next(changes, None),
-                current=then is now,
+                current=selection is in_force,
             )
         )
     return WhatIf(rows=tuple(rows))

@@ -178,8 +178,8 @@ class Accumulator:
                 native.append(block.pieces)
         if not tagged or not native:
             return set()
-        found = find_copies([*tagged.values()], native)
-        return {index for index, is_copy in zip(tagged, found, strict=True) if is_copy}
+        copies = find_copies([*tagged.values()], native)
+        return {index for index, is_copy in zip(tagged, copies, strict=True) if is_copy}
 
     def _in_order(self) -> Iterator[tuple[int, _Unfinished]]:
         """The blocks as they began, the entries of one array together."""

@@ -116,8 +116,8 @@ class FollowedChunks:
         index = max((index for index, _ in seen), default=-1)
         for place, block in enumerate(message.blocks):
             if place < len(seen):
-                at, before = seen[place]
-                yield from self._rest_of(before, block, at)
+                own_index, before = seen[place]
+                yield from self._rest_of(before, block, own_index)
             else:
                 index += 1
                 yield from self._rest_of(None, block, index)

@@ -30,7 +30,7 @@ DEFAULT_TAGS: tuple[str, ...] = ("think", "thinking", "thought", "reasoning", "r
 """The names that models put around their thoughts."""
 
 LONGEST_RUN = 16
-"""Whitespace allowed in each place of a tag; more of it is text, so a tag has a length."""
+"""White space allowed in each place of a tag; more of it is text, so a tag has a length."""
 
 LONGEST_NAME = 64
 
@@ -174,7 +174,7 @@ def check_tag_names(tags: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str) or not name or _NOT_IN_NAMES.search(name):
             raise SettingError(
-                "a tag name is a text without '<', '>', '/' and whitespace", key="tags"
+                "a tag name is a text without '<', '>', '/' and white space", key="tags"
             )
         if len(name) > LONGEST_NAME:
             raise SettingError(f"a tag name has at most {LONGEST_NAME} characters", key="tags")

@@ -243,17 +243,17 @@ class SecretMasker:
 
     def _without_values(self, text: str) -> str:
         line = _join_lines(text) if self._spellings and ("\n" in text or "\\" in text) else text
-        found = [
+        spellings = [
             spelling
             for spelling in self._spellings
             if spelling.probe in text or (spelling.wrapped and spelling.probe in line)
         ]
-        if not found:
+        if not spellings:
             return text
-        pattern = re.compile("|".join(f"({spelling.pattern})" for spelling in found))
+        pattern = re.compile("|".join(f"({spelling.pattern})" for spelling in spellings))
 
         def placeholder(match: re.Match[str]) -> str:
-            number = found[(match.lastindex or 1) - 1].number
+            number = spellings[(match.lastindex or 1) - 1].number
             return self._placeholder(f"value_{number}", self._values[number - 1])
 
         pieces = _PLACEHOLDER.split(text)

@@ -63,7 +63,7 @@ class TagFilter:
     ``tags`` are the names to look for (none given: think, thinking, thought, reasoning,
     reflection), ``markers`` further literal families. ``starts_inside`` is for templates that
     open the block in the prompt; a redundant open of the model, before anything but
-    whitespace, is then removed.
+    white space, is then removed.
 
     With ``events`` there are also runs for the delimiters, with the phase ``start``, ``end`` or
     ``removed`` and the delimiter as it was written ("" where the prompt opened the block).
@@ -109,7 +109,7 @@ class TagFilter:
         self._block = 0
         self._carry = ""  # held by the first lexer, in the channel that is open
         self._rejoinable = ""  # held by the second lexer, always visible text
-        self._is_blank = True  # the open block has nothing but whitespace so far
+        self._is_blank = True  # the open block has nothing but white space so far
         self._is_leading = self._starts_inside  # a redundant open may still come
         self._is_untouched = self._starts_inside  # nothing of the prompt's block has come
         self._stripped = 0
@@ -190,7 +190,7 @@ class TagFilter:
 
     @property
     def extracted(self) -> int:
-        """How many blocks have something other than whitespace in them."""
+        """How many blocks have something other than white space in them."""
         return self._extracted
 
     @property
@@ -236,7 +236,7 @@ class TagFilter:
     def _read_beginning(self, text: str, runs: list[Run]) -> int:
         """Read the beginning of a block that the prompt opened; return where to go on.
 
-        Whitespace is thought text and decides nothing, a redundant open is removed, and
+        White space is thought text and decides nothing, a redundant open is removed, and
         anything else ends the beginning.
         """
         if self._is_untouched and text:
@@ -342,7 +342,7 @@ class Split:
 
     visible: str
     thoughts: tuple[str, ...]
-    """The blocks that have something other than whitespace in them, in order."""
+    """The blocks that have something other than white space in them, in order."""
     interrupted: bool
     """The last block was never closed."""
 

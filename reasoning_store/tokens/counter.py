@@ -62,7 +62,7 @@ if hasattr(os, "register_at_fork"):
 WHOLE_CHARS = 16 * 1024
 """A text of so many is counted in one piece; in a longer one a safe place is looked for."""
 MOST_CHARS = 64 * 1024
-"""No piece is longer: far below the million of whitespace at which tiktoken panics."""
+"""No piece is longer: far below the million of white space at which tiktoken panics."""
 
 _LETTER = r"A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
 _SIGN = r"!-&(-/:-@\[-`{-~\u3001\u3002\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"

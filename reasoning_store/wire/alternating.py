@@ -98,10 +98,10 @@ class AlternatingWriter(MessageWriter):
     def system_parts(self, system: Any, **kind: str) -> list[Any]:
         """Return a prompt, and the system messages that the conversation begins with, as parts."""
         texts = system_texts(system)
-        given = [system] if isinstance(system, Mapping) else [*(system or ())]
+        parts = [system] if isinstance(system, Mapping) else [*(system or ())]
         if texts is not None:
-            given = [{**kind, "text": text} for text in texts]
-        return [*given, *({**kind, "text": text} for text in self.leading_system)]
+            parts = [{**kind, "text": text} for text in texts]
+        return [*parts, *({**kind, "text": text} for text in self.leading_system)]
 
     def write_message(self, outgoing: Outgoing) -> None:
         role = outgoing.message.role

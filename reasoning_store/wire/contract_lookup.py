@@ -254,8 +254,8 @@ def _with_rules(
     contract: Contract, of_models: Sequence[ModelRules | Template], model: str | None
 ) -> Contract:
     """Return a contract with the first rules that are for the model."""
-    found = (item.rules for item in of_models if model and item.matches(contract, model))
-    rules = next(found, None)
+    matching = (item.rules for item in of_models if model and item.matches(contract, model))
+    rules = next(matching, None)
     return contract if rules is None else contract.with_rules(rules)
 
 
@@ -317,11 +317,13 @@ def _tables() -> _Tables:
 
 def _with_own(data: Mapping[str, Any], own: Rows) -> dict[str, Any]:
     """Return the tables with an application's rows first, complete."""
-    both = {
+    tables = {
         table: [*own.get(table, ()), *data.get(table, ())]
         for table in ("host", "model", "template")
     }
-    ids = {name: row["id"] for row in both["host"] for name in (row["id"], *row.get("aliases", ()))}
+    ids = {
+        name: row["id"] for row in tables["host"] for name in (row["id"], *row.get("aliases", ()))
+    }
     rows = [{**row, "provider": _id(ids, row["provider"])} for row in own.get("contract", ())]
     spoken = {(row["provider"], row["api"]) for row in rows if "models" not in row}
     rows += [
@@ -331,13 +333,14 @@ def _with_own(data: Mapping[str, Any], own: Rows) -> dict[str, Any]:
     ]
     rows.sort(key=lambda row: "models" in row)  # others begin with the row for all models
     complete: list[dict[str, Any]] = list(data["contract"])
-    for number, one in enumerate(rows):
-        complete.insert(number, _laid_over(complete, one, ids))
+    for number, row in enumerate(rows):
+        complete.insert(number, _laid_over(complete, row, ids))
     complete[: len(rows)] = sorted(complete[: len(rows)], key=lambda row: "models" not in row)
-    both["model"] = [
-        {**row, "providers": [_id(ids, name) for name in row["providers"]]} for row in both["model"]
+    tables["model"] = [
+        {**row, "providers": [_id(ids, name) for name in row["providers"]]}
+        for row in tables["model"]
     ]
-    return {**data, **both, "contract": complete}
+    return {**data, **tables, "contract": complete}
 
 
 def _id(ids: Mapping[str, str], name: str) -> str:
@@ -351,8 +354,8 @@ def _laid_over(
 ) -> dict[str, Any]:
     """Return a row laid over the one it is like, its provider's for all models, or the api's."""
     like = _id(ids, row["like"]) if "like" in row else None
-    every = [one for one in reversed(rows) if "models" not in one]
-    for_all = {(one.get("provider"), one["api"]): one for one in every}
+    without_models = [other for other in reversed(rows) if "models" not in other]
+    for_all = {(other.get("provider"), other["api"]): other for other in without_models}
     if like is not None and (like, row["api"]) not in for_all:
         raise ValueError(f"there is no contract of {like} for {row['api']}")
     own = for_all.get((like or row["provider"], row["api"]))
@@ -415,8 +418,8 @@ def _fields(kind: type, row: Mapping[str, Any]) -> dict[str, Any]:
     names = {item.name for item in fields(kind)}
     if strange := set(row) - names:
         raise ValueError(f"contracts.toml has an unknown key: {sorted(strange)}")
-    found = {name: _value(value) for name, value in row.items()}
-    return found | ({"checked": str(row["checked"])} if "checked" in row else {})
+    values = {name: _value(value) for name, value in row.items()}
+    return values | ({"checked": str(row["checked"])} if "checked" in row else {})
 
 
 def _value(value: Any) -> Any:

@@ -72,8 +72,8 @@ class EventReader(StreamAdapter):
 
     def read_metadata(self, holder: Mapping[str, Any], names: Iterable[str]) -> list[Chunk]:
         """Return the fields of the response as a whole."""
-        found = {name: plain_value(value) for name in names if (value := holder.get(name))}
-        return [OriginChunk(metadata=found)] if found else []
+        metadata = {name: plain_value(value) for name in names if (value := holder.get(name))}
+        return [OriginChunk(metadata=metadata)] if metadata else []
 
     def read_usage(
         self,

@@ -94,19 +94,19 @@ def _row(place: str, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     for key in _NEEDED[table]:
         if key not in row:
             raise InvalidCall(f"{place}: {key} is missing", hint=f"a {table} needs {key}")
-    found = {key: _value(f"{place}.{key}", hints[key], value) for key, value in row.items()}
-    for key in _LOWER & set(found):
-        found[key] = _lower(found[key])
-    for key in {"api", "apis"} & set(found):
-        found[key] = _known_apis(f"{place}.{key}", found[key])
-    if "call_id_pattern" in found:
-        _check_pattern(f"{place}.call_id_pattern", found["call_id_pattern"])
-    if unknown := set(found.get("markers", ())) - contract_lookup.marker_families():
+    values = {key: _value(f"{place}.{key}", hints[key], value) for key, value in row.items()}
+    for key in _LOWER & set(values):
+        values[key] = _lower(values[key])
+    for key in {"api", "apis"} & set(values):
+        values[key] = _known_apis(f"{place}.{key}", values[key])
+    if "call_id_pattern" in values:
+        _check_pattern(f"{place}.call_id_pattern", values["call_id_pattern"])
+    if unknown := set(values.get("markers", ())) - contract_lookup.marker_families():
         raise InvalidCall(
             f"{place}.markers: there is no family {describe(min(unknown))}",
             hint=f"one of: {', '.join(sorted(contract_lookup.marker_families()))}",
         )
-    return found
+    return values
 
 
 def _value(place: str, hint: Any, value: Any) -> Any:

@@ -35,12 +35,14 @@ def make_usage(
     reasoning_apart: bool = False,
 ) -> Usage:
     """Return the usage of counts that may have the cache, or the reasoning, apart."""
-    given, made, reasoning = (counts.get(name) for name in ("input", "output", "reasoning"))
-    if cache_apart and given is not None:
-        given += sum(counts.get(name) or 0 for name in ("cached", "cache_write"))
+    input_tokens, output_tokens, reasoning = (
+        counts.get(name) for name in ("input", "output", "reasoning")
+    )
+    if cache_apart and input_tokens is not None:
+        input_tokens += sum(counts.get(name) or 0 for name in ("cached", "cache_write"))
     if reasoning_apart and reasoning is not None:
-        made = (made or 0) + reasoning  # some hosts leave out a count of zero
-    return Usage(**{**counts, "input": given, "output": made}, raw=raw)
+        output_tokens = (output_tokens or 0) + reasoning  # some hosts leave out a count of zero
+    return Usage(**{**counts, "input": input_tokens, "output": output_tokens}, raw=raw)
 
 
 def read_usage(

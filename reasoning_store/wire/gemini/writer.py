@@ -60,8 +60,8 @@ class GeminiWriter(alternating.AlternatingWriter):
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         body["contents"] = self.messages()
         about = other_fields(system, ("parts",)) if isinstance(system, Mapping) else {}
-        given = system.get("parts", ()) if isinstance(system, Mapping) else system
-        if parts := self.system_parts(given):
+        prompt = system.get("parts", ()) if isinstance(system, Mapping) else system
+        if parts := self.system_parts(prompt):
             body["systemInstruction"] = {**about, "parts": parts}
         if tools:
             body["tools"] = _write_tools(tools)

@@ -33,10 +33,10 @@ from reasoning_store.wire.openai_chat.reasoning_arrays import ALIASES, Entries
 from reasoning_store.wire.openai_chat.snapshots import Snapshots
 from reasoning_store.wire.openai_chat.tool_calls import Calls
 
-Reader: TypeAlias = Callable[[str, Any, list[Chunk], list[Any]], None]
+FieldReader: TypeAlias = Callable[[str, Any, list[Chunk], list[Any]], None]
 """Adds the chunks of one field's value; a value of another form is put into the last list."""
 
-_SEALS: Final = {
+_SEAL_FIELDS: Final = {
     "encrypted_content": ("reasoning_content", "encrypted"),
     "reasoning_opaque": ("reasoning_text", "signature"),
 }
@@ -62,11 +62,11 @@ class Fields:
         self.sources = {name: {"sourceField": name} for name in self.aliases}
         self.provider = contract.provider or ""
         self.cumulative = contract.reading.cumulative
-        self.one_block = _SEALS.get(contract.reading.sealed_by or "", ("",))[0]
+        self.one_block = _SEAL_FIELDS.get(contract.reading.sealed_by or "", ("",))[0]
         """The plain string that is one block a message, because a seal may come for it."""
 
 
-class Choice:
+class ChoiceReader:
     """Reads one choice: a ``whole`` message, or deltas one by one."""
 
     __slots__ = (
@@ -112,7 +112,7 @@ class Choice:
             whole=whole,
             cumulative=fields.cumulative,
         )
-        readers: dict[str, Reader] = {
+        readers: dict[str, FieldReader] = {
             "content": content.read,
             "refusal": content.read_refusal,
             "audio": content.read_audio,
@@ -124,32 +124,32 @@ class Choice:
             "function_call": calls.read_function_call,
             "tool_calls": calls.read,
         }
-        order: dict[str, Reader] = {
+        order: dict[str, FieldReader] = {
             name: self._entries.read if name in ALIASES else self._read_thought
             for name in fields.aliases
         }
-        order |= dict.fromkeys(_SEALS, self._read_seal) | readers
+        order |= dict.fromkeys(_SEAL_FIELDS, self._read_seal) | readers
         self._visible_names = readers.keys()
         self._readers = {name: (rank, read) for rank, (name, read) in enumerate(order.items())}
 
-    def read(self, delta: Mapping[str, Any], out: list[Chunk], bad: list[Any]) -> None:
-        """Add the chunks of a delta or a message, and its malformed values to ``bad``."""
+    def read(self, delta: Mapping[str, Any], out: list[Chunk], wrong: list[Any]) -> None:
+        """Add the chunks of a delta or a message, and its malformed values to ``wrong``."""
         readers = self._readers
         if _NESTED in delta:
-            delta = self._with_nested_fields(delta, bad)
-        found: list[tuple[int, str, Any, Reader]] = []
+            delta = self._with_nested_fields(delta, wrong)
+        to_read: list[tuple[int, str, Any, FieldReader]] = []
         for name, value in delta.items():
             # Hosts send empty fields all the time; they have no content and end nothing.
             if name in readers and value is not None and value != "" and value != []:
                 rank, read = readers[name]
-                found.append((rank, name, value, read))
-        if len(found) > 1:
-            found.sort(key=itemgetter(0))
+                to_read.append((rank, name, value, read))
+        if len(to_read) > 1:
+            to_read.sort(key=itemgetter(0))
         waiting = self._snapshots or self._entries.waiting
-        for _, name, value, read in found:
+        for _, name, value, read in to_read:
             if waiting and name in self._visible_names:
                 self._add_waiting(out)
-            read(name, value, out, bad)
+            read(name, value, out, wrong)
 
     def set_response(self, response_id: str | None, model: str | None) -> None:
         """Note which response this is a choice of."""
@@ -187,34 +187,36 @@ class Choice:
         if reason:
             out.append(FinishChunk(reason=reason, choice=self.index))
 
-    def _read_thought(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def _read_thought(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """A plain string; a list is read where all of it is text."""
         text = value if isinstance(value, str) else _join_texts(value)
         if text is None:
-            bad.append({name: value})
+            wrong.append({name: value})
             return
         if self._fields.cumulative and not self._whole:
             text = self._snapshots.setdefault(name, Snapshots()).new_text(text)
         if text:
             out.append(self._thought_piece(name, self._fields.sources[name], text))
 
-    def _read_executed_tools(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def _read_executed_tools(
+        self, name: str, value: Any, out: list[Chunk], wrong: list[Any]
+    ) -> None:
         """Read the tools that Groq's server called; a tool comes again when it has its output."""
         for place, raw in enumerate(value if isinstance(value, list) else [value]):
             tool = plain_value(raw)
             if not isinstance(tool, dict):
-                bad.append({name: raw})
+                wrong.append({name: raw})
                 continue
             number = tool.get("index")
             key = number if is_index(number) else len(self._executed) + place
             self._executed[key] = self._executed.get(key, {}) | tool
 
-    def _read_seal(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def _read_seal(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """Read the seal of a plain string, which then is signed, or only a summary."""
         if not isinstance(value, str):
-            bad.append({name: value})
+            wrong.append({name: value})
             return
-        source, kind = _SEALS[name]
+        source, kind = _SEAL_FIELDS[name]
         out.append(self._thought_piece(source, {"sourceField": source, kind: value}, ""))
 
     def _thought_piece(self, name: str, metadata: Metadata, text: str) -> ReasoningChunk:
@@ -239,7 +241,7 @@ class Choice:
             if snapshots.waiting:
                 out.append(self._thought_piece(name, self._fields.sources[name], snapshots.rest()))
 
-    def _with_nested_fields(self, delta: Mapping[str, Any], bad: list[Any]) -> Mapping[str, Any]:
+    def _with_nested_fields(self, delta: Mapping[str, Any], wrong: list[Any]) -> Mapping[str, Any]:
         """Return a delta with the reasoning of its nested fields among its own."""
         nested = shallow_dict(delta[_NESTED])
         own = {
@@ -247,7 +249,7 @@ class Choice:
         }
         if not isinstance(nested, dict):
             if nested is not None:
-                bad.append({_NESTED: nested})
+                wrong.append({_NESTED: nested})
             return own
         if signatures := nested.get("thought_signatures"):
             own[_NESTED] = {"thought_signatures": signatures}

@@ -61,7 +61,7 @@ class Content:
         self._audio: dict[str, Any] = {}
         self._sound: list[bytes] = []
 
-    def read(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """``content``: a string, or a list of parts."""
         if isinstance(value, str):
             self._references = []
@@ -74,27 +74,27 @@ class Content:
             elif isinstance(part, dict):
                 self._read_part(part, out)
             else:
-                bad.append({name: raw})
+                wrong.append({name: raw})
 
-    def read_refusal(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_refusal(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         if not self._read_refusal_part({name: value}, out):
-            bad.append({name: value})
+            wrong.append({name: value})
 
-    def read_images(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_images(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         for raw in value if isinstance(value, list) else [value]:
             part = plain_value(raw)
             if isinstance(part, dict):
                 self._read_part({"type": "image_url", **part}, out)
             else:
-                bad.append({name: raw})
+                wrong.append({name: raw})
 
-    def read_audio(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_audio(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """Sound comes in pieces of base64 and becomes one block; its transcript is text."""
         item = plain_value(value)
         data = item.get("data") if isinstance(item, dict) else False
         sound = b"" if data is None else from_base64(data)
         if sound is None or not isinstance(transcript := item.get("transcript"), str | None):
-            bad.append({name: value})
+            wrong.append({name: value})
             return
         self._audio |= other_fields(item, ("data", "transcript"))
         if sound:
@@ -103,22 +103,22 @@ class Content:
             about = {name: {"id": item["id"]}} if item.get("id") else None
             self._add_text(transcript, out, about, place=_TRANSCRIPT)
 
-    def read_annotations(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_annotations(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """Citations and the like, with the text that they are about."""
         if not isinstance(value, list):
-            bad.append({name: value})
+            wrong.append({name: value})
         elif len(self._annotations) < _MOST_ANNOTATIONS:
             self._annotations = [*self._annotations, *map(plain_value, value)][:_MOST_ANNOTATIONS]
             self._add_text("", out, {name: self._annotations})
 
-    def read_extra_content(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_extra_content(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """Google's signature on the text of a message; the rest of the field only marks."""
         extra = plain_value(value)
         google = extra.get("google") if isinstance(extra, dict) else None
         if isinstance(google, dict) and google.get("thought_signature"):
             self._add_text("", out, {name: extra})
 
-    def read_nested_fields(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_nested_fields(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """A field that belongs to the text as a whole and is kept with it."""
         self._add_text("", out, {name: value})
 

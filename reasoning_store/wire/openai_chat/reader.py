@@ -31,7 +31,7 @@ from reasoning_store.wire.event_fields import (
     unknown_event,
     whole_number,
 )
-from reasoning_store.wire.openai_chat.choice import Choice, Fields
+from reasoning_store.wire.openai_chat.choice import ChoiceReader, Fields
 from reasoning_store.wire.protocol import StreamAdapter
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts
@@ -89,8 +89,8 @@ class ChatReader(StreamAdapter):
         super().__init__(contract)
 
     def reset(self) -> None:
-        self._choices: dict[int, Choice] = {}
-        self._told = False
+        self._choices: dict[int, ChoiceReader] = {}
+        self._has_read_metadata = False
         """Whether an event with choices has come, which has the fields of the response."""
 
     def parse_chunk(self, raw: Any) -> list[Chunk]:
@@ -101,16 +101,16 @@ class ChatReader(StreamAdapter):
         if not isinstance(choices, list):
             return self._read_without_choices(event, raw)
         out: list[Chunk] = []
-        bad: list[Any] = []
+        wrong: list[Any] = []
         for place, choice in enumerate(choices):
-            self._read_choice(choice, place, event, out, bad)
+            self._read_choice(choice, place, event, out, wrong)
         if event.get("usage") is not None or "x_groq" in event or "error" in event:
-            self._read_usage_and_error(event, out, bad)
-        elif not (bad or (choices and self._told)):
+            self._read_usage_and_error(event, out, wrong)
+        elif not (wrong or (choices and self._has_read_metadata)):
             out += _response_metadata(event)
-        self._told = self._told or not bad
-        if bad:
-            out.append(UnknownChunk(raw=_part_to_store(bad, out, raw)))
+        self._has_read_metadata = self._has_read_metadata or not wrong
+        if wrong:
+            out.append(UnknownChunk(raw=_part_to_store(wrong, out, raw)))
         return out
 
     def flush(self) -> list[Chunk]:
@@ -121,22 +121,22 @@ class ChatReader(StreamAdapter):
         return out
 
     def _read_choice(
-        self, raw: Any, place: int, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]
+        self, raw: Any, place: int, event: Mapping[str, Any], out: list[Chunk], wrong: list[Any]
     ) -> None:
         item = shallow_dict(raw)
         if not isinstance(item, dict) or (index := _index(item, place)) is None:
-            bad.append(raw)
+            wrong.append(raw)
             return
         choice = known = self._choices.get(index)
         if choice is None:
-            choice = Choice(self._fields, index)
-        start, wrong = len(out), len(bad)
-        named = choice.response_id, choice.model
-        origin = None if None not in named else _name(choice, event)
-        self._read(choice, item, raw, out, bad)
-        if len(bad) > wrong and len(out) == start:
+            choice = ChoiceReader(self._fields, index)
+        start, wrong_before = len(out), len(wrong)
+        origin_before = choice.response_id, choice.model
+        origin = None if None not in origin_before else _new_origin(choice, event)
+        self._read_fields(choice, item, raw, out, wrong)
+        if len(wrong) > wrong_before and len(out) == start:
             # Nothing of it was good, so nothing is remembered of it.
-            choice.set_response(*named)
+            choice.set_response(*origin_before)
             return
         if origin is not None:
             out.insert(start, origin)
@@ -145,33 +145,38 @@ class ChatReader(StreamAdapter):
                 self._choices[index] = choice
             else:
                 del out[start:]
-                bad.append(raw)
+                wrong.append(raw)
 
-    def _read(
-        self, choice: Choice, item: Mapping[str, Any], raw: Any, out: list[Chunk], bad: list[Any]
+    def _read_fields(
+        self,
+        choice: ChoiceReader,
+        item: Mapping[str, Any],
+        raw: Any,
+        out: list[Chunk],
+        wrong: list[Any],
     ) -> None:
         start = len(out)
         reason = item.get("finish_reason")
         choice.read_metadata(item, out)
         if isinstance(delta := shallow_dict(item.get("delta")), dict):
             if delta:
-                choice.read(delta, out, bad)
+                choice.read(delta, out, wrong)
                 choice.spoke = choice.spoke or len(out) > start
         elif delta is None and isinstance(message := shallow_dict(item.get("message")), dict):
             if not choice.spoke:
-                choice.read(message, out, bad)
+                choice.read(message, out, wrong)
         elif delta is not None or not (isinstance(reason, str) or _SILENT & item.keys()):
-            bad.append(raw)
+            wrong.append(raw)
             return
         if reason:
             if isinstance(reason, str):
                 choice.finish(reason, out)
             else:
-                bad.append({"finish_reason": reason})
+                wrong.append({"finish_reason": reason})
         if "usage" in item or "error" in item:
             # Moonshot reports the usage of a stream here, OpenRouter an error.
-            _read_usage(item.get("usage"), self._contract, out, bad)
-            _read_error(item.get("error"), choice.index, out, bad)
+            _read_usage(item.get("usage"), self._contract, out, wrong)
+            _read_error(item.get("error"), choice.index, out, wrong)
 
     def _read_without_choices(self, event: dict[str, Any], raw: Any) -> list[Chunk]:
         """Read an event without choices: a host's, an error, or usage alone."""
@@ -186,25 +191,25 @@ class ChatReader(StreamAdapter):
             if not (out and isinstance(out[0], UnknownChunk)):
                 return out
             out = []
-        bad: list[Any] = []
-        self._read_usage_and_error(event, out, bad)
+        wrong: list[Any] = []
+        self._read_usage_and_error(event, out, wrong)
         if not out and event.get("object") == "error":
             out.append(ErrorChunk(raw=event))
         if event.get("choices") is not None:
-            bad.append({"choices": event["choices"]})
-        if bad or not out:
-            out.append(UnknownChunk(raw=_part_to_store(bad, out, raw)))
+            wrong.append({"choices": event["choices"]})
+        if wrong or not out:
+            out.append(UnknownChunk(raw=_part_to_store(wrong, out, raw)))
         return out
 
     def _read_usage_and_error(
-        self, event: Mapping[str, Any], out: list[Chunk], bad: list[Any]
+        self, event: Mapping[str, Any], out: list[Chunk], wrong: list[Any]
     ) -> None:
         """Read usage and an error, which are not in the choices; Groq has a place of its own."""
         out += _response_metadata(event)
         groq = shallow_dict(event.get("x_groq"))
         for holder in (event, groq if isinstance(groq, dict) else {}):
-            _read_usage(holder.get("usage"), self._contract, out, bad)
-            _read_error(holder.get("error"), 0, out, bad)
+            _read_usage(holder.get("usage"), self._contract, out, wrong)
+            _read_error(holder.get("error"), 0, out, wrong)
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:
@@ -227,7 +232,7 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
         raise WireError(f"{contract.api}: the response {what}")
     fields = Fields(contract)
     out: list[Chunk] = []
-    bad: list[Any] = []
+    wrong: list[Any] = []
     for place, raw in enumerate(choices):
         item = shallow_dict(raw)
         message = shallow_dict(item.get("message")) if isinstance(item, dict) else None
@@ -236,17 +241,17 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
         if not isinstance(message, dict):
             raise WireError(f"{contract.api}: choices[{place}] has no message")
         reason, index = item.get("finish_reason"), _index(item, place)
-        choice = Choice(fields, place if index is None else index, whole=True)
-        if (origin := _name(choice, response)) is not None:
+        choice = ChoiceReader(fields, place if index is None else index, whole=True)
+        if (origin := _new_origin(choice, response)) is not None:
             out.append(origin)
         choice.read_metadata(item, out)
-        choice.read(message, out, bad)
+        choice.read(message, out, wrong)
         choice.finish(reason if isinstance(reason, str) else None, out)
-        _read_error(item.get("error"), choice.index, out, bad)
+        _read_error(item.get("error"), choice.index, out, wrong)
     out += _response_metadata(response)
-    _read_usage(response.get("usage"), contract, out, bad)
-    _read_error(response.get("error"), 0, out, bad)
-    return [*out, UnknownChunk(raw=_part_to_store(bad, out, body))] if bad else out
+    _read_usage(response.get("usage"), contract, out, wrong)
+    _read_error(response.get("error"), 0, out, wrong)
+    return [*out, UnknownChunk(raw=_part_to_store(wrong, out, body))] if wrong else out
 
 
 def usage(report: Mapping[str, Any], contract: Contract) -> Usage | None:
@@ -270,30 +275,30 @@ def _excludes_reasoning(
 
 def _response_metadata(event: Mapping[str, Any]) -> list[Chunk]:
     """Return the metadata of the response as a whole."""
-    found = {name: plain_value(value) for name in _WHOLE if (value := event.get(name))}
+    metadata = {name: plain_value(value) for name in _WHOLE if (value := event.get(name))}
     groq = plain_value(event.get("x_groq"))
     if isinstance(groq, dict) and (details := other_fields(groq, ("usage", "error"))):
-        found["x_groq"] = details
-    return [OriginChunk(metadata=found)] if found else []
+        metadata["x_groq"] = details
+    return [OriginChunk(metadata=metadata)] if metadata else []
 
 
-def _read_usage(raw: Any, contract: Contract, out: list[Chunk], bad: list[Any]) -> None:
+def _read_usage(raw: Any, contract: Contract, out: list[Chunk], wrong: list[Any]) -> None:
     report = plain_value(raw)
     if isinstance(report, dict):
         if (read := usage(report, contract)) is not None:
             out.append(UsageChunk(usage=read))
     elif report is not None:
-        bad.append({"usage": raw})
+        wrong.append({"usage": raw})
 
 
-def _read_error(raw: Any, choice: int, out: list[Chunk], bad: list[Any]) -> None:
+def _read_error(raw: Any, choice: int, out: list[Chunk], wrong: list[Any]) -> None:
     error = plain_value(raw)
     if not error:
         return
     if isinstance(error, str | dict):
         out.append(ErrorChunk(raw=error, choice=choice))
     else:
-        bad.append({"error": raw})
+        wrong.append({"error": raw})
 
 
 def _index(item: Mapping[str, Any], place: int) -> int | None:
@@ -302,8 +307,8 @@ def _index(item: Mapping[str, Any], place: int) -> int | None:
     return place if index is None else index if is_index(index) else None
 
 
-def _name(choice: Choice, event: Mapping[str, Any]) -> OriginChunk | None:
-    """Return which response this is a choice of, as far as that is news."""
+def _new_origin(choice: ChoiceReader, event: Mapping[str, Any]) -> OriginChunk | None:
+    """Return the id and the model of a response, where one of them is not yet reported."""
     response_id, model = (
         text if isinstance(text := event.get(name), str) and text else None
         for name in ("id", "model")
@@ -314,8 +319,8 @@ def _name(choice: Choice, event: Mapping[str, Any]) -> OriginChunk | None:
     return OriginChunk(response_id=choice.response_id, model=choice.model, choice=choice.index)
 
 
-def _part_to_store(bad: list[Any], out: list[Chunk], raw: Any) -> Any:
+def _part_to_store(wrong: list[Any], out: list[Chunk], raw: Any) -> Any:
     """Return the part of a malformed event to store: all of it, or its malformed values."""
     if not out:
         return raw
-    return bad[0] if len(bad) == 1 else bad
+    return wrong[0] if len(wrong) == 1 else wrong

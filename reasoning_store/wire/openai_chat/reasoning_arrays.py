@@ -169,12 +169,12 @@ class Entries:
         self.waiting: dict[int, _Entry] = {}
         """Entries with a fragment that gave no chunk yet."""
 
-    def read(self, alias: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
-        """Add the chunks of one alias's value, and to ``bad`` the entries without their form."""
+    def read(self, alias: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
+        """Add the chunks of one alias's value, and to ``wrong`` the entries without their form."""
         for raw in value if isinstance(value, list) else [value]:
             item = plain_value(raw)
             if not (isinstance(item, dict) and self._read(alias, item, out)):
-                bad.append({alias: raw})
+                wrong.append({alias: raw})
 
     def rest(self, out: list[Chunk]) -> None:
         """Add the chunks that waited: undecided pieces, the end of ciphertexts."""

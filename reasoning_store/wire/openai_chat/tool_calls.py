@@ -48,23 +48,23 @@ class Calls:
         self._by_index: dict[int, _Call] = {}
         self._by_id: dict[str, _Call] = {}
 
-    def read(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """``tool_calls``: several calls, or fragments of several."""
         if not isinstance(value, list):
-            bad.append({name: value})
+            wrong.append({name: value})
             return
         for raw in value:
             item = shallow_dict(raw)
             index = item.get("index") if isinstance(item, dict) else False
             if not (index is None or is_index(index)) or not self._read_fragment(item, index, out):
-                bad.append({name: raw})
+                wrong.append({name: raw})
 
-    def read_function_call(self, name: str, value: Any, out: list[Chunk], bad: list[Any]) -> None:
+    def read_function_call(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:
         """``function_call``: one call, without an id; Snowflake's empty one is ignored."""
         if value == {"name": "", "arguments": ""}:
             return
         if not self._read_fragment({"function": value, "type": name}, _LEGACY, out):
-            bad.append({name: value})
+            wrong.append({name: value})
 
     def _read_fragment(self, item: Mapping[str, Any], index: int | None, out: list[Chunk]) -> bool:
         """Add a fragment; return whether it has a call's form."""

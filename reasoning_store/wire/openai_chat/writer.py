@@ -121,10 +121,10 @@ def system_messages(system: Any) -> list[dict[str, Any]]:
     texts = system_texts(system)
     if texts is not None:
         return [{"role": "system", "content": "\n\n".join(texts)}] if texts else []
-    given = [system] if isinstance(system, Mapping) else list(system)
-    if all(isinstance(item, Mapping) and "role" in item for item in given):
-        return [dict(item) for item in given]
-    return [{"role": "system", "content": given}]
+    items = [system] if isinstance(system, Mapping) else list(system)
+    if all(isinstance(item, Mapping) and "role" in item for item in items):
+        return [dict(item) for item in items]
+    return [{"role": "system", "content": items}]
 
 
 def _write_result(block: ToolResponseBlock) -> dict[str, Any]:

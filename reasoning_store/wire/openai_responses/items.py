@@ -36,7 +36,7 @@ _SOURCES: Final = {
     "content": "reasoning.content",
 }
 _ENCRYPTED: Final = "reasoning.encrypted_content"
-_SEALS: Final = {"encrypted": "encrypted_content", "signature": "signature"}
+_SEAL_FIELDS: Final = {"encrypted": "encrypted_content", "signature": "signature"}
 _OPEN_INPUT: Final = '{"input": "'
 _CLOSE_INPUT: Final = '"}'
 
@@ -104,11 +104,11 @@ class Item:
 
     def part_of(self, name: str, place: int, unit: Callable[[], int]) -> Part:
         """Return one of the item's texts; a message's texts are blocks of their own."""
-        found = self._parts.get((name, place))
-        if found is None:
+        part = self._parts.get((name, place))
+        if part is None:
             number = self.number if self.kind == "reasoning" else unit()
-            found = self._parts[name, place] = Part(name, place, number)
-        return found
+            part = self._parts[name, place] = Part(name, place, number)
+        return part
 
     # --- in pieces -------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Item:
             self._source = _SOURCES["summary" if any(summary) else "content"]
         seals = {
             name: seal
-            for name, field in _SEALS.items()
+            for name, field in _SEAL_FIELDS.items()
             if (seal := _string_or_nothing(data.get(field), wrong))
         }
         self._sealed = "encrypted" in seals

@@ -107,12 +107,12 @@ class Output:
         list, and number the items of the stream in a way of their own.
         """
         self._places = max(self._places, *listed, 0)
-        found: dict[int, Item] = {}
+        item_at: dict[int, Item] = {}
         taken: set[int] = set()
 
         def take(place: int, item: Item | None) -> None:
-            if item is not None and place not in found and id(item) not in taken:
-                found[place] = item
+            if item is not None and place not in item_at and id(item) not in taken:
+                item_at[place] = item
                 taken.add(id(item))
 
         for place, data in listed.items():
@@ -124,9 +124,9 @@ class Output:
             if id(item) not in taken:
                 left.setdefault(item.kind, []).append(item)
         for place, data in listed.items():
-            if place not in found and left.get(data["type"]):
+            if place not in item_at and left.get(data["type"]):
                 take(place, left[data["type"]].pop())
-        return found
+        return item_at
 
     def _keep_places(self, place: int) -> None:
         for missed in range(max(self._places, place - _KEPT_PLACES), place):

@@ -87,8 +87,8 @@ class ResponsesWriter(MessageWriter):
         prompt = system_texts(system)
         if prompt:
             body["instructions"] = _BETWEEN_PARTS.join(prompt)
-        given = [system] if isinstance(system, Mapping) else system
-        body["input"] = [*(given if prompt is None else ()), *self.messages()]
+        items = [system] if isinstance(system, Mapping) else system
+        body["input"] = [*(items if prompt is None else ()), *self.messages()]
         if tools:
             body["tools"] = [_write_tool(tool) for tool in tools]
         if self.contract.messages.stateless:

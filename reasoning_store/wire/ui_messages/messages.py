@@ -42,7 +42,7 @@ PartReader: TypeAlias = Callable[[Event, str, int], list[Chunk]]
 _ENVELOPE: Final = "vercel"
 """The key of ``providerMetadata`` under which a host's own form is stored."""
 
-_SEALS: Final[Mapping[str, tuple[str, ...]]] = {
+_SEAL_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "signature": ("signature",),
     "thoughtSignature": ("signature",),
     "redactedData": ("encrypted", "redacted"),
@@ -114,9 +114,9 @@ def origin_chunks(response_id: Any, model: Any = None) -> list[Chunk]:
 
 
 def call_metadata(event: Event) -> dict[str, Any] | None:
-    found = _metadata(event, *_CALL_DATA)
-    found |= {name: event[name] for name in _CALL_FLAGS if event.get(name)}
-    return found or None
+    metadata = _metadata(event, *_CALL_DATA)
+    metadata |= {name: event[name] for name in _CALL_FLAGS if event.get(name)}
+    return metadata or None
 
 
 def whole_thought(text: str, place: int | None, provider: str, metadata: dict[str, Any]) -> Chunk:
@@ -194,18 +194,18 @@ def _metadata(event: Event, *names: str) -> dict[str, Any]:
 
 
 def _thinking_metadata(event: Event) -> dict[str, Any]:
-    found: dict[str, Any] = {"sourceField": "reasoning"}
+    metadata: dict[str, Any] = {"sourceField": "reasoning"}
     providers = _metadata(event)
     for data in providers.get(_ENVELOPE, {}).values():
-        for name, meanings in _SEALS.items():
+        for name, meanings in _SEAL_FIELDS.items():
             seal = data.get(name) if isinstance(data, Mapping) else None
             if isinstance(seal, str) and seal:
-                found |= {meaning: seal for meaning in meanings}
-    if "redacted" in found:
-        found["redacted"] = True
+                metadata |= {meaning: seal for meaning in meanings}
+    if "redacted" in metadata:
+        metadata["redacted"] = True
     if providers:
-        found["providerMetadata"] = providers
-    return found
+        metadata["providerMetadata"] = providers
+    return metadata
 
 
 def _reasoning_reader(phase: Phase) -> Reader:

@@ -130,15 +130,15 @@ def _own_entry(event: Event) -> Event:
 
 
 def _thinking_metadata(entry: Event) -> dict[str, Any]:
-    found: dict[str, Any] = {"sourceField": "thinking"}
+    metadata: dict[str, Any] = {"sourceField": "thinking"}
     signature = first_string(entry, "thinkingSignature", "signature", default="")
     if entry.get("redacted") is True:
-        found["redacted"] = True
+        metadata["redacted"] = True
         if signature:
-            found["encrypted"] = signature
+            metadata["encrypted"] = signature
     elif signature and signature not in _FIELD_NAMES:
-        found["signature"] = signature
-    return found
+        metadata["signature"] = signature
+    return metadata
 
 
 def _thinking_reader(phase: Phase) -> Reader:
