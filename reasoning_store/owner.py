@@ -266,7 +266,7 @@ class Owner:
             only=only,
             before=microseconds(before, "before"),
             count=state.count,
-            resolve=state.resolve,
+            draft_message=state.draft_message,
         )
 
     def report(

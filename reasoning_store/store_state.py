@@ -68,7 +68,7 @@ class StoreState:
         safe = message if self.masker is None else self._mask(message, self.masker)
         return NewMessage(safe, self.count(safe, encoding), request_facts, annotations)
 
-    def resolve(self, draft: DraftRow) -> NewMessage | None:
+    def draft_message(self, draft: DraftRow) -> NewMessage | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
         # A reply that this process records has more parts than are written.
         rest = self.draft_writer.parts_after(draft.id, len(draft.parts))

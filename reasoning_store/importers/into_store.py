@@ -191,7 +191,7 @@ class _Import:
                         branch=run.branch,
                         message=codec.message_to_json(item.message),
                         created_at=microseconds(times[item.key], "created_at"),
-                        repeat=encode.key_digest(item.key),
+                        repeat=encode.checked_key_digest(item.key),
                         batch=1,
                     )
                 )

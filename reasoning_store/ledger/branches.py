@@ -21,7 +21,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     MOST_NUMBER,
     BranchRow,
-    Resolve,
+    DraftMessage,
     RunningTotals,
     Segment,
     SessionRow,
@@ -323,17 +323,17 @@ class Branches:
         at: int,
         *,
         current: bool = False,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
         It has its own copies of the compactions that end before it. With ``current`` it becomes the
         current branch in the same step. If the last message that it shares is a draft which has
-        lost its recorder, that draft ends first: ``resolve`` is that of ``append``.
+        lost its recorder, that draft ends first: ``draft_message`` is that of ``append``.
         """
         now = self._clock.now()
         shared = check_number("at", at) - 1
-        self._drafts.end_draft_at(session_key, branch, shared, resolve)
+        self._drafts.end_draft_at(session_key, branch, shared, draft_message)
 
         def work(connection: Connection) -> int:
             number = fork(connection, session_key, branch, at, created_at=now)

@@ -21,10 +21,10 @@ from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.messages import Messages, new_rows, same
 from reasoning_store.ledger.records import (
     Arrival,
+    DraftMessage,
     DraftRow,
     NewMessage,
     NewParts,
-    Resolve,
     Segment,
     StoredRow,
 )
@@ -61,7 +61,7 @@ class Drafts:
         annotations: Mapping[str, Any] | None = None,
         id: str | None = None,
         idempotency_key: str | None = None,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> DraftRow:
         """Begin the one draft of a branch.
 
@@ -73,7 +73,7 @@ class Drafts:
         - a reply with it is being recorded: a Conflict, and that recording goes on
         - a draft of another attempt is on the branch: it ends as interrupted
 
-        ``resolve`` is that of ``append``.
+        ``draft_message`` is that of ``append``.
         """
         branches.check_branch(branch)
         now = self._clock.now()
@@ -109,7 +109,7 @@ class Drafts:
                 return replace(draft, position=position, created_at=created_at)
             other = self._database.read(self._other_draft, draft)
             if other is not None:
-                self._messages.end_draft(other, resolve, (), now=self._clock.now())
+                self._messages.end_draft(other, draft_message, (), now=self._clock.now())
 
     def _refuse_stored(self, session_key: int, id: str) -> None:
         """Refuse an id that a message has, also one that the store made."""
@@ -215,7 +215,7 @@ class Drafts:
         session_key: int,
         branch: int,
         position: int,
-        resolve: Resolve | None,
+        draft_message: DraftMessage | None,
         *,
         at_once: bool = False,
     ) -> None:
@@ -235,7 +235,7 @@ class Drafts:
                 f"the reply at position {position} is still being recorded",
                 hint=f"wait for its end, or share the messages before it: fork(at={position})",
             )
-        self._messages.end_draft(draft, resolve, (), now=self._clock.now())
+        self._messages.end_draft(draft, draft_message, (), now=self._clock.now())
 
     def arrived(self, session_key: int, branch: int, *, after: int = 0) -> Arrival | None:
         """Return what has arrived of a branch's draft after so many parts, if there is one."""
@@ -319,7 +319,7 @@ def _rows_of_end(
 def _key_text(id: str | None, idempotency_key: str | None) -> str | None:
     """Return the column of the key of an attempt, which an id of the application's is, too."""
     if id is None:
-        return None if idempotency_key is None else encode.key_digest(idempotency_key)
+        return None if idempotency_key is None else encode.checked_key_digest(idempotency_key)
     if idempotency_key is not None:
         raise InvalidCall(
             "id: the key of a message already, and idempotency_key is another",

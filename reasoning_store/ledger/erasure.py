@@ -22,7 +22,14 @@ from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.messages import Messages
-from reasoning_store.ledger.records import BranchRow, Deleted, Erased, Resolve, Segment, StoredRow
+from reasoning_store.ledger.records import (
+    BranchRow,
+    Deleted,
+    DraftMessage,
+    Erased,
+    Segment,
+    StoredRow,
+)
 from reasoning_store.ledger.rows import erasure_rows
 from reasoning_store.ledger.rows.erasure_rows import Change
 from reasoning_store.ledger.rows.keys import Clock
@@ -52,17 +59,17 @@ class Erasure:
         *,
         only: Only = None,
         count: Count | None = None,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> Erased:
         """Erase a session, or only its messages or its reasoning, on all of its branches.
 
         ``count`` counts anew what is left of a message; without it the counts of what is
-        left stay what they were. ``resolve`` makes a message of a reply that is being
+        left stay what they were. ``draft_message`` makes a message of a reply that is being
         recorded: to lose its reasoning it has to end (``append``).
         """
         _check_only(only)
         try:
-            gone = self._erase(session_key, only, count, resolve)
+            gone = self._erase(session_key, only, count, draft_message)
         except NotFound:
             if not self._database.needs_scrub():
                 raise
@@ -76,7 +83,7 @@ class Erasure:
         only: Only = None,
         before: int | None = None,
         count: Count | None = None,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> Erased:
         """Erase all sessions of an owner and its settings profiles, or only a part of all.
 
@@ -84,7 +91,9 @@ class Erasure:
         transaction: what is interrupted can be called again.
         """
         _check_only(only)
-        gone = self._each(owner, before, lambda key: self._erase(key, only, count, resolve, before))
+        gone = self._each(
+            owner, before, lambda key: self._erase(key, only, count, draft_message, before)
+        )
         if only is None and before is None:
             profiles = self._write_erasure(
                 lambda connection: erasure_rows.remove_profiles(connection, owner)
@@ -100,16 +109,16 @@ class Erasure:
         *,
         only: Only = None,
         count: Count | None = None,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> Erased:
         """Erase a message in every branch that shares it, or only its reasoning.
 
         Position and role stay, its status is ``erased``. Tool pairs go together: the calls
         that it answers, and the answers to its calls. A reply that is still a draft ends as
-        interrupted for this, recorded or not: ``resolve`` is that of ``append``.
+        interrupted for this, recorded or not: ``draft_message`` is that of ``append``.
         """
         _check_only(only, "reasoning")
-        self._drafts.end_draft_at(session_key, branch, position, resolve, at_once=True)
+        self._drafts.end_draft_at(session_key, branch, position, draft_message, at_once=True)
         if only is None:
             changes = self._database.read(erasure_rows.to_empty, session_key, branch, position)
         else:
@@ -179,7 +188,7 @@ class Erasure:
         key: int,
         only: Only,
         count: Count | None,
-        resolve: Resolve | None,
+        draft_message: DraftMessage | None,
         before: int | None = None,
     ) -> Deleted:
         if only != "reasoning":
@@ -189,7 +198,7 @@ class Erasure:
         for lineage in lineages:
             draft = self._drafts.get(key, lineage.number)
             if draft is not None:
-                self._messages.end_draft(draft, resolve, (), now=self._clock.now())
+                self._messages.end_draft(draft, draft_message, (), now=self._clock.now())
         for rows, encoding in self._pages(key):
             changes += _changes_without_reasoning(rows, encoding, count)
         return self._apply(key, changes)

@@ -326,7 +326,7 @@ class History:
 
     def by_idempotency_key(self, session_key: int, idempotency_key: str) -> list[StoredRow] | None:
         """Return what was appended under a key, if anything was."""
-        text = encode.key_digest(idempotency_key)
+        text = encode.checked_key_digest(idempotency_key)
         return self._database.read(by_idempotency_key, session_key, text)
 
     def get(

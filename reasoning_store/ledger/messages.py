@@ -3,43 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from reasoning_store.conversation.blocks import MOST_TOKENS
 from reasoning_store.conversation.errors import (
     Conflict,
     CorruptRow,
     InvalidCall,
+    ReasoningStoreError,
+    StoreBusy,
 )
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import branches, history, message_ids, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     MOST,
+    DraftMessage,
     DraftRow,
     MetadataChange,
     NewMessage,
-    Resolve,
     Segment,
     StoredRow,
 )
 from reasoning_store.ledger.rows import decode, draft_rows, encode, erasure_rows, message_rows
+from reasoning_store.ledger.rows.conditions import at_position
 from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.tables import messages
 
 _ATTEMPTS = 50
-"""An append is tried again if the draft that blocked it is gone when it is read."""
+"""How often an append is tried while others write in its place."""
 
 
-class _Obstacle(NamedTuple):
-    """The obstacle of an append; if both fields are None, it is gone by now."""
-
-    stored: list[StoredRow] | None
-    """The rows that the same append wrote before, under its idempotency key."""
-    draft: DraftRow | None
+_AT_POSITION = Statement(select(messages.c.id).where(*at_position(messages.c)))
 
 
 class Messages:
@@ -59,7 +58,7 @@ class Messages:
         idempotency_key: str | None = None,
         created_at: int | None = None,
         change: MetadataChange | None = None,
-        resolve: Resolve | None = None,
+        draft_message: DraftMessage | None = None,
     ) -> list[StoredRow]:
         """Append messages one after another, all or none of them.
 
@@ -69,82 +68,50 @@ class Messages:
         ``after`` is the position that the first of them must follow. ``change`` is made in
         the same step.
 
-        A reply that is being recorded on the branch ends with this: ``resolve`` is asked, outside
-        of any transaction, for the message that has arrived of it, and returns None if nothing has.
-        Without ``resolve`` it is a Conflict.
+        A reply that is being recorded on the branch ends with this: ``draft_message`` is asked,
+        outside of any transaction, for the message that has arrived of it, and returns None if
+        nothing has. Without ``draft_message`` it is a Conflict.
         """
         if not entries:
             raise InvalidCall("append: no message was given", hint='rs.user("text") makes one')
         _refuse_erased(entries)
         if after is not None:
             after = min(max(check_number("after", after), -1), MOST)
-        key_text = None if idempotency_key is None else encode.key_digest(idempotency_key)
-        at = self._clock.time(created_at)
-        encoded = encode.mark_batch([self.encode_entry(entry, at) for entry in entries], key_text)
+        key_text = None if idempotency_key is None else encode.checked_key_digest(idempotency_key)
+        time = self._clock.time(created_at)
+        encoded = encode.mark_batch([self.encode_entry(entry, time) for entry in entries], key_text)
         branches.check_branch(branch)
         has_ids = any([entry.id is not None for entry in entries])
-        while True:
-            there = self._stored_before(session_key, encoded) if has_ids else {}
-            rest = [item for item in encoded if item.columns["id"] not in there]
-            if not rest:
-                return [there[item.columns["id"]] for item in encoded]
-            rows = self._append_new(
-                session_key,
-                branch,
-                rest,
-                key_text,
-                after=after,
-                now=max([item.columns["created_at"] for item in rest]),
-                change=change,
-                resolve=resolve,
+        for attempt in range(_ATTEMPTS):
+            known = self._stored_before(session_key, encoded) if has_ids else {}
+            new = [item for item in encoded if item.columns["id"] not in known]
+            if not new:
+                return [known[item.columns["id"]] for item in encoded]
+            obstacle = (
+                self._database.read(self._read_obstacle, session_key, branch, new, key_text, after)
+                if attempt > 0
+                else None
             )
-            if rows is None:
-                continue  # another writer stored an id of it meanwhile
-            if not there:
-                return rows
-            there.update({row.id: row for row in rows})
-            return [there[item.columns["id"]] for item in encoded]
-
-    def _append_new(
-        self,
-        session_key: int,
-        branch: int,
-        encoded: Sequence[EncodedMessage],
-        key_text: str | None,
-        *,
-        after: int | None,
-        now: int,
-        change: MetadataChange | None,
-        resolve: Resolve | None,
-    ) -> list[StoredRow] | None:
-        """Append a batch; None where another writer has stored an id of it meanwhile."""
-        attempts = 1
-        first = self.append_encoded(
-            session_key, branch, encoded, after=after, now=now, change=change
-        )
-        while first is None:
-            if any([item.entry.id is not None for item in encoded]) and self._stored_before(
-                session_key, encoded
-            ):
-                return None
-            found = self._database.read(
-                self._read_obstacle, session_key, branch, encoded, key_text, after
-            )
-            if found.stored is not None:
-                return found.stored
-            if found.draft is not None:
-                first = self.end_draft(
-                    found.draft, resolve, encoded, after=after, now=now, change=change
-                )
-            elif attempts < _ATTEMPTS:
-                # What was in the way is there no more: it was written or erased meanwhile.
-                attempts += 1
-                first = self.append_encoded(
-                    session_key, branch, encoded, after=after, now=now, change=change
-                )
+            if isinstance(obstacle, list):
+                rows = obstacle
             else:
-                raise CorruptRow("there is a message after the branch's last one")
-        return new_rows(branch, first, encoded)
+                now = max([item.columns["created_at"] for item in new])
+                if obstacle is None:
+                    first = self.append_encoded(
+                        session_key, branch, new, after=after, now=now, change=change
+                    )
+                else:
+                    first = self.end_draft(
+                        obstacle, draft_message, new, after=after, now=now, change=change
+                    )
+                if first is None:
+                    continue  # another writer was first
+                rows = new_rows(branch, first, new)
+            if not known:
+                return rows
+            known.update({row.id: row for row in rows})
+            return [known[item.columns["id"]] for item in encoded]
+        raise self._database.read(_lost_every_time, session_key, branch)
 
     def edit(self, session_key: int, branch: int, at: int, entry: NewMessage) -> StoredRow:
         """Write a message in the place of the one at ``at``, on a fork that becomes current.
@@ -173,8 +140,8 @@ class Messages:
         now = self._clock.now()
 
         def work(connection: Connection) -> tuple[int, list[StoredRow]]:
-            found = branches.get(connection, session_key, branch)
-            if at == found.next_position:
+            lineage = branches.get(connection, session_key, branch)
+            if at == lineage.next_position:
                 return branch, []
             fork = branches.fork(connection, session_key, branch, at, created_at=now)
             sessions.change(connection, session_key, "current_branch", fork)
@@ -191,22 +158,22 @@ class Messages:
         """
 
         def read(connection: Connection) -> dict[str, StoredRow]:
-            found: dict[str, StoredRow] = {}
+            stored: dict[str, StoredRow] = {}
             for item in encoded:
                 id = item.entry.id
                 place = id and message_ids.written_at(connection, session_key, id)
                 if not (id and place):
                     continue
-                at = [Segment(place.branch, place.position, place.position)]
-                (row,) = history.of_segments(connection, session_key, at, thinking=True)
+                segment = Segment(place.branch, place.position, place.position)
+                (row,) = history.of_segments(connection, session_key, [segment], thinking=True)
                 if not same([row], [item]):
                     raise Conflict(
                         f"the id {describe(id)} is that of another message, or of an erased one",
                         stored=[row],
                         hint="an id belongs to one message of its session: pass another one",
                     )
-                found[id] = row
-            return found
+                stored[id] = row
+            return stored
 
         return self._database.read(read)
 
@@ -218,13 +185,17 @@ class Messages:
         encoded: Sequence[EncodedMessage],
         key_text: str | None,
         after: int | None,
-    ) -> _Obstacle:
-        """Return why an append wrote nothing; raise if ending a draft does not help."""
+    ) -> list[StoredRow] | DraftRow | None:
+        """Return why an append wrote nothing; raise if ending a draft does not help.
+
+        The rows that the same append wrote before, under its idempotency key; or the draft that is
+        on the branch; or None, if the obstacle is gone by now.
+        """
         if key_text is not None:
             stored = history.by_idempotency_key(connection, session_key, key_text)
             if stored is not None:
                 if same(stored, encoded):
-                    return _Obstacle(stored, None)
+                    return stored
                 if erasure_rows.was_erased(connection, session_key, stored):
                     raise Conflict(
                         "the message of this idempotency key was erased",
@@ -250,13 +221,13 @@ class Messages:
             last = draft.position - (not draft.parts)
         if after is not None and after != last:
             raise _stale(connection, session_key, branch, last, after)
-        return _Obstacle(None, draft)
+        return draft
 
     def end_draft(
         self,
         draft: DraftRow,
-        resolve: Resolve | None,
-        behind: Sequence[EncodedMessage],
+        draft_message: DraftMessage | None,
+        following: Sequence[EncodedMessage],
         *,
         now: int,
         after: int | None = None,
@@ -264,9 +235,9 @@ class Messages:
     ) -> int | None:
         """Make a draft the message that has arrived of it, and append others in the same step.
 
-        Returns the position of the first of the others; None means that the draft had ended.
+        Returns the position of the first of ``following``; None means that the draft had ended.
         """
-        if resolve is None:
+        if draft_message is None:
             raise Conflict(
                 "a reply is being recorded on this branch",
                 hint="append through a session, which ends it as interrupted",
@@ -276,7 +247,7 @@ class Messages:
         )
         if taken is None:
             return None
-        entry = resolve(taken)
+        entry = draft_message(taken)
         now = max(now, taken.created_at)
         ended: list[EncodedMessage] = []
         if entry is not None:
@@ -288,13 +259,13 @@ class Messages:
             self.append_encoded(draft.session_key, draft.branch, ended, ending=taken.id, now=now)
             key, branch, last = draft.session_key, draft.branch, first - 1
             raise self._database.read(_stale, key, branch, last, after)
-        if not (ended or behind):
+        if not (ended or following):
             dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
             return first if dropped else None
         start = self.append_encoded(
             draft.session_key,
             draft.branch,
-            [*ended, *behind],
+            [*ended, *following],
             ending=taken.id,
             now=now,
             change=change,
@@ -376,8 +347,8 @@ class Messages:
         """Append each to a fork of its own, which begins at ``at``; all or none of them."""
 
         def work(connection: Connection) -> None:
-            for one in encoded:
-                _append_alternative(connection, session_key, branch, at, one, now=now)
+            for other in encoded:
+                _append_alternative(connection, session_key, branch, at, other, now=now)
 
         self._database.write(work)
 
@@ -413,3 +384,11 @@ def _stale(connection: Connection, key: int, branch: int, last: int, after: int)
         stored=history.from_position(connection, key, branch, after + 1, count=1) or None,
         hint="read the messages after it, then decide anew",
     )
+
+
+def _lost_every_time(connection: Connection, key: int, branch: int) -> ReasoningStoreError:
+    """Return the error of an append that found its place taken each time."""
+    place = {"key": key, "of": branch, "at": branches.get(connection, key, branch).next_position}
+    if _AT_POSITION.row(connection, place) is not None:
+        return CorruptRow("there is a message after the branch's last one")
+    return StoreBusy(f"others wrote to this branch first, {_ATTEMPTS} times")

@@ -240,7 +240,7 @@ class Arrival:
     followed_until: int
 
 
-Resolve: TypeAlias = Callable[[DraftRow], NewMessage | None]
+DraftMessage: TypeAlias = Callable[[DraftRow], NewMessage | None]
 """Return the message that has arrived of a draft; None where nothing has. The caller's, called
 outside of any transaction: the same draft has the same answer."""
 

@@ -149,7 +149,7 @@ class ReplyRecorder:
                 annotations=self._annotations,
                 id=self._id,
                 idempotency_key=self._key,
-                resolve=self._state.resolve,
+                draft_message=self._state.draft_message,
             )
         except Conflict as conflict:
             self.over = True

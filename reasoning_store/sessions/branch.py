@@ -116,7 +116,7 @@ class SessionBranch:
                 idempotency_key=idempotency_key,
                 created_at=microseconds(created_at, "created_at"),
                 change=change,
-                resolve=self.state.resolve,
+                draft_message=self.state.draft_message,
             )
         except Conflict as conflict:
             raise as_public_conflict(conflict) from None
@@ -175,8 +175,10 @@ class SessionBranch:
     def fork(self, at: int | str) -> int:
         """Make a new branch that shares the messages before ``at``."""
         here, (position,) = self.locate(at)
-        resolve = self.state.resolve
-        return self.ledger.branches.fork(self.key, here.number, position, resolve=resolve)
+        draft_message = self.state.draft_message
+        return self.ledger.branches.fork(
+            self.key, here.number, position, draft_message=draft_message
+        )
 
     def fork_before_reply(self, position: int | str) -> int:
         """Make a branch that ends before a reply, and becomes current with its first message."""
@@ -240,16 +242,22 @@ class SessionBranch:
 
     def erase(self, position: int | str | None, *, only: Only) -> Erased:
         """Erase the session, or a message; or only the reasoning of that."""
-        erasure, count, resolve = self.ledger.erasure, self.state.count, self.state.resolve
+        erasure, count, draft_message = (
+            self.ledger.erasure,
+            self.state.count,
+            self.state.draft_message,
+        )
         if position is None:
-            return erasure.erase_session(self.key, only=only, count=count, resolve=resolve)
+            return erasure.erase_session(
+                self.key, only=only, count=count, draft_message=draft_message
+            )
         here, (at,) = self.locate(position)
         if isinstance(position, str):
             # A live reply may end as no message: then another message has its position.
-            self.ledger.drafts.end_draft_at(self.key, here.number, at, resolve, at_once=True)
+            self.ledger.drafts.end_draft_at(self.key, here.number, at, draft_message, at_once=True)
             here, (at,) = here.locate(position)
         return erasure.erase_message(
-            self.key, here.number, at, only=only, count=count, resolve=resolve
+            self.key, here.number, at, only=only, count=count, draft_message=draft_message
         )
 
     def become_current(self) -> int | None:

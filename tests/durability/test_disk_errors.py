@@ -101,7 +101,7 @@ def scenario(ledger: Ledger, session: int) -> dict[str, Callable[[], object]]:
 
     def begin() -> None:
         nonlocal draft
-        draft = ledger.drafts.begin(session, 1, idempotency_key="d", resolve=resolved)
+        draft = ledger.drafts.begin(session, 1, idempotency_key="d", draft_message=resolved)
 
     return {
         "rename": lambda: ledger.sessions.rename(session, "A title"),

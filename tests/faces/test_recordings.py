@@ -413,12 +413,12 @@ def test_unwritten_parts_are_kept_if_another_writer_ends_the_reply(
         next(chunks)
         ledger, state = store._state.ledger, store._state
 
-        def resolve(draft: DraftRow) -> NewMessage | None:
+        def draft_message(draft: DraftRow) -> NewMessage | None:
             keep(recording)
-            return state.resolve(draft)
+            return state.draft_message(draft)
 
         said = state.prepare(rs.user("Stop."), "o200k_base")
-        ledger.messages.append(session._row.key, 1, [said], resolve=resolve)
+        ledger.messages.append(session._row.key, 1, [said], draft_message=draft_message)
 
         assert [m.message.text for m in session.history()] == ["one two ", "Stop."]
         with pytest.raises(rs.Conflict):

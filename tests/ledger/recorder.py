@@ -21,7 +21,7 @@ def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: s
     draft_rows.LEASE = float(lease)
     with Ledger.open(url) as ledger:
         session = ledger.sessions.get(owner, session_id)
-        draft = ledger.drafts.begin(session.key, 1, resolve=resolved)
+        draft = ledger.drafts.begin(session.key, 1, draft_message=resolved)
         print("began", draft.id, flush=True)
         n, last, lost = 0, int(parts), 0
         while n < last:

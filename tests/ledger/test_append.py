@@ -217,7 +217,7 @@ def test_the_conflict_of_after_has_the_reply_that_ended_for_it(ledger: Ledger) -
 
     with pytest.raises(Conflict) as caught:
         ledger.messages.append(
-            session.key, 1, [said()], after=0, resolve=lambda draft: answered("so far")
+            session.key, 1, [said()], after=0, draft_message=lambda draft: answered("so far")
         )
 
     assert [(row.id, row.message.text) for row in caught.value.stored] == [(draft.id, "so far")]

@@ -89,7 +89,7 @@ def test_a_killed_recorder_loses_no_acknowledged_part(url: str) -> None:
 
         assert found().id == draft_id
         until(lambda: found().expired)
-        (row,) = ledger.messages.append(session.key, 1, [said("x")], resolve=resolved)
+        (row,) = ledger.messages.append(session.key, 1, [said("x")], draft_message=resolved)
         ended = ledger.history.get(session.key, 1, 2)
 
         assert (row.position, ended.id, ended.message.status) == (3, draft_id, "interrupted")
@@ -118,7 +118,7 @@ def test_a_recorder_in_another_process_continues_and_learns_it_at_its_end(url: s
                 return len(seen) >= 5
 
             until(follow)
-            ledger.messages.append(session.key, 1, [said("me!")], resolve=resolved)
+            ledger.messages.append(session.key, 1, [said("me!")], draft_message=resolved)
             said_by_it = other.rest()
 
         assert said_by_it[-1] == "conflict 1"
@@ -159,7 +159,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
         begun.wait()
         for attempt in range(6):
             draft = ledger.drafts.begin(
-                session.key, 1, resolve=resolved, idempotency_key=f"{n} {attempt}"
+                session.key, 1, draft_message=resolved, idempotency_key=f"{n} {attempt}"
             )
             kept = 0
             while kept < 8 and add_part(ledger, draft, kept + 1, part(f"{kept + 1} ")):
@@ -178,7 +178,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
         for turn in range(12):
             key = f"w{n} {turn}"
             ledger.messages.append(
-                session.key, 1, [said(key)], resolve=resolved, idempotency_key=key
+                session.key, 1, [said(key)], draft_message=resolved, idempotency_key=key
             )
 
     with ThreadPoolExecutor(6) as pool:
@@ -211,7 +211,7 @@ def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:
 
     def record(name: str) -> str:
         begun.wait()
-        draft = ledger.drafts.begin(session.key, 1, resolve=resolved)
+        draft = ledger.drafts.begin(session.key, 1, draft_message=resolved)
         begun.wait()
         add_part(ledger, draft, 1, part(name))
         try:
@@ -261,7 +261,7 @@ def test_a_draft_whose_lease_has_run_out_reads_as_what_has_arrived(
     assert not expired()
     clock.pass_(1)
     assert expired()
-    timed.messages.append(session.key, 1, [said("x")], resolve=resolved)
+    timed.messages.append(session.key, 1, [said("x")], draft_message=resolved)
     assert texts(timed, session) == ["1 2 ", "x"]
     assert timed.history.get(session.key, 1, 1).created_at == draft.created_at
 
@@ -281,7 +281,7 @@ def test_a_lease_from_before_the_clock_was_set_back_has_run_out(
     clock.pass_(-86_400)
 
     assert seen == [False, True, False]
-    assert timed.drafts.begin(session.key, 1, idempotency_key="k", resolve=resolved)
+    assert timed.drafts.begin(session.key, 1, idempotency_key="k", draft_message=resolved)
 
 
 def test_a_recorder_that_was_only_slow_goes_on(timed: Ledger, clock: Clock) -> None:
@@ -301,7 +301,7 @@ def test_an_attempt_whose_recorder_died_is_kept_and_returned(timed: Ledger, cloc
     clock.pass_(30)
 
     with pytest.raises(Conflict) as caught:
-        timed.drafts.begin(session.key, 1, idempotency_key="k", resolve=resolved)
+        timed.drafts.begin(session.key, 1, idempotency_key="k", draft_message=resolved)
 
     assert [(row.id, row.message.text) for row in caught.value.stored] == [(draft.id, "1 2 ")]
     assert texts(timed, session) == ["1 2 "]
@@ -315,6 +315,6 @@ def test_an_attempt_that_died_before_its_first_part_begins_again(
     recording(timed, session, idempotency_key="k")
     clock.pass_(30)
 
-    again = timed.drafts.begin(session.key, 1, idempotency_key="k", resolve=resolved)
+    again = timed.drafts.begin(session.key, 1, idempotency_key="k", draft_message=resolved)
 
     assert timed.drafts.finish(again, [complete(1)])[0].position == 1

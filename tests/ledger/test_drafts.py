@@ -163,7 +163,7 @@ def test_what_arrived_of_several_drafts_is_written_in_one_step(ledger: Ledger) -
     """Each learns whether it was its own; where one is refused, nothing is written of any."""
     sessions = [new_session(ledger) for _ in range(3)]
     drafts = [recording(ledger, session) for session in sessions]
-    ledger.messages.append(sessions[1].key, 1, [said("me!")], resolve=resolved)
+    ledger.messages.append(sessions[1].key, 1, [said("me!")], draft_message=resolved)
 
     def parts() -> list[int]:
         found = [ledger.drafts.get(session.key, 1) for session in sessions]
@@ -188,7 +188,7 @@ def test_any_string_is_a_part_once_it_is_json(ledger: Ledger) -> None:
     with pytest.raises(InvalidCall):
         add_part(ledger, draft, 2, "\0")
 
-    ledger.messages.append(session.key, 1, [said("x")], resolve=resolved)
+    ledger.messages.append(session.key, 1, [said("x")], draft_message=resolved)
     assert texts(ledger, session) == [every, "x"]
 
 
@@ -204,7 +204,7 @@ def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> N
     )
 
     (row,) = ledger.messages.append(
-        session.key, 1, [said("me!")], idempotency_key="m", resolve=resolved
+        session.key, 1, [said("me!")], idempotency_key="m", draft_message=resolved
     )
 
     assert (row.position, texts(ledger, session)) == (3, ["q", "1 2 ", "me!"])
@@ -230,7 +230,9 @@ def test_of_a_reply_with_no_part_yet_an_append_leaves_nothing(ledger: Ledger) ->
     session = new_session(ledger)
     draft = recording(ledger, session)
 
-    assert ledger.messages.append(session.key, 1, [said("x")], resolve=resolved)[0].position == 1
+    assert (
+        ledger.messages.append(session.key, 1, [said("x")], draft_message=resolved)[0].position == 1
+    )
 
     assert texts(ledger, session) == ["x"]
     with pytest.raises(Conflict) as caught:
@@ -243,7 +245,7 @@ def test_a_second_recording_ends_the_first(ledger: Ledger) -> None:
     session = new_session(ledger)
     first = recording(ledger, session, 2)
 
-    second = recording(ledger, session, 1, resolve=resolved)
+    second = recording(ledger, session, 1, draft_message=resolved)
 
     assert (first.position, second.position) == (1, 2)
     assert texts(ledger, session) == ["1 2 "]
@@ -274,7 +276,7 @@ def test_it_can_be_ended_by_itself(ledger: Ledger) -> None:
     recording(ledger, session, 2)
 
     for _ in range(2):
-        ledger.erasure.erase_session(session.key, only="reasoning", resolve=resolved)
+        ledger.erasure.erase_session(session.key, only="reasoning", draft_message=resolved)
         assert ledger.drafts.get(session.key, 1) is None
 
     assert texts(ledger, session) == ["1 2 "]
@@ -288,11 +290,13 @@ def test_after_speaks_of_the_message_that_a_draft_becomes(ledger: Ledger) -> Non
 
     for stale in (0, 1, 3):
         with pytest.raises(Conflict, match="the last message is at 2"):
-            ledger.messages.append(session.key, 1, [said("x")], after=stale, resolve=resolved)
+            ledger.messages.append(session.key, 1, [said("x")], after=stale, draft_message=resolved)
     assert add_part(ledger, draft, 3, part("3 "))
 
     assert (
-        ledger.messages.append(session.key, 1, [said("x")], after=2, resolve=resolved)[0].position
+        ledger.messages.append(session.key, 1, [said("x")], after=2, draft_message=resolved)[
+            0
+        ].position
         == 3
     )
     assert texts(ledger, session) == ["q", "1 2 3 ", "x"]
@@ -311,7 +315,7 @@ def test_what_has_arrived_is_asked_for_outside_of_any_transaction(ledger: Ledger
         assert ledger.drafts.get(session.key, 1) == draft
         return resolved(draft)
 
-    ledger.messages.append(session.key, 1, [said("x")], resolve=ask)
+    ledger.messages.append(session.key, 1, [said("x")], draft_message=ask)
 
     assert texts(ledger, session) == ["1 ", "x"]
     assert [draft.expired for draft in seen] == [True]
@@ -328,13 +332,13 @@ def test_an_append_that_dies_between_taking_it_and_ending_it_loses_nothing(
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ledger.messages.append(session.key, 1, [said("x")], resolve=dies)
+        ledger.messages.append(session.key, 1, [said("x")], draft_message=dies)
     found = ledger.drafts.get(session.key, 1)
 
     assert found is not None
     assert (found.expired, len(found.parts)) == (True, 2)
     assert not add_part(ledger, draft, 3, part("3 "))
-    ledger.messages.append(session.key, 1, [said("y")], resolve=resolved)
+    ledger.messages.append(session.key, 1, [said("y")], draft_message=resolved)
     assert texts(ledger, session) == ["1 2 ", "y"]
 
 
@@ -347,7 +351,7 @@ def test_a_recorder_that_ends_first_wins(ledger: Ledger) -> None:
         ledger.drafts.finish(draft, [complete(3)])
         return resolved(taken)
 
-    ledger.messages.append(session.key, 1, [said("x")], resolve=late)
+    ledger.messages.append(session.key, 1, [said("x")], draft_message=late)
 
     assert texts(ledger, session) == ["1 2 3 ", "x"]
 
@@ -362,7 +366,7 @@ def test_the_key_of_a_reply_that_was_stored_cannot_begin_another(ledger: Ledger)
     (row,) = ledger.drafts.finish(draft, [complete(1)])
 
     with pytest.raises(Conflict) as caught:
-        ledger.drafts.begin(session.key, 1, idempotency_key="k", resolve=resolved)
+        ledger.drafts.begin(session.key, 1, idempotency_key="k", draft_message=resolved)
 
     assert caught.value.stored == [replace(row, is_new=False)]
     assert ledger.drafts.get(session.key, 1) is None
@@ -377,9 +381,11 @@ def test_the_same_attempt_twice_at_once_leaves_the_first_alone(ledger: Ledger) -
 
     for branch in (1, fork):
         with pytest.raises(Conflict):
-            ledger.drafts.begin(session.key, branch, idempotency_key="k", resolve=resolved)
+            ledger.drafts.begin(session.key, branch, idempotency_key="k", draft_message=resolved)
     with pytest.raises(Conflict):
-        ledger.messages.append(session.key, 1, [said()], idempotency_key="k", resolve=resolved)
+        ledger.messages.append(
+            session.key, 1, [said()], idempotency_key="k", draft_message=resolved
+        )
 
     assert add_part(ledger, draft, 2, part("2 "))
     assert ledger.drafts.finish(draft, [complete(2)])[0].is_new
@@ -395,7 +401,7 @@ def test_a_key_that_was_used_meanwhile_does_not_hold_the_draft(ledger: Ledger) -
 
     with pytest.raises(Conflict) as caught:
         ledger.drafts.finish(draft, [complete(2)])
-    ledger.messages.append(session.key, 1, [said("x")], resolve=resolved)
+    ledger.messages.append(session.key, 1, [said("x")], draft_message=resolved)
 
     assert caught.value.stored == [replace(other, is_new=False)]
     assert texts(ledger, session) == ["q", "1 2 ", "x"]
@@ -489,4 +495,4 @@ def test_a_damaged_draft_is_raised_and_never_skipped(ledger: Ledger, damage: str
     with pytest.raises(CorruptRow):
         ledger.drafts.get(session.key, 1)
     with pytest.raises(CorruptRow):
-        ledger.messages.append(session.key, 1, [said()], resolve=resolved)
+        ledger.messages.append(session.key, 1, [said()], draft_message=resolved)

@@ -101,7 +101,7 @@ def test_no_byte_of_what_was_erased_is_left(sqlite_path: Path, seed: int) -> Non
         owner = f"owner <{names[4]}>"
         assert ledger.erasure.erase_owner(owner).sessions == 1
         assert found(sqlite_path, names[4]) == {}
-        ledger.messages.append(keys[names[5]], 1, [answered("a", "b")], resolve=resolved)
+        ledger.messages.append(keys[names[5]], 1, [answered("a", "b")], draft_message=resolved)
         whole(ledger, keys[names[5]])
 
 
@@ -122,7 +122,7 @@ def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         keys = fill(ledger, ["other"], chance, 100)
         key = keys["other"]
-        ledger.messages.append(key, 1, [said("<said>" * 2000)], resolve=resolved)
+        ledger.messages.append(key, 1, [said("<said>" * 2000)], draft_message=resolved)
         ledger.messages.append(key, 1, [answered("<kept>", "<thought>" * 2000)])
         ledger.messages.append(key, 1, [answered("kept", "<all>" * 2000) for _ in range(20)])
         last = ledger.branches.head(key, 1).position
@@ -147,7 +147,7 @@ def test_no_byte_of_an_erased_draft_is_left(sqlite_path: Path) -> None:
         for n in range(1, 4):
             add_part(ledger, draft, n, part("<gone>" * 2000))
 
-        assert ledger.erasure.erase_message(session.key, 1, 1, resolve=resolved).messages == 1
+        assert ledger.erasure.erase_message(session.key, 1, 1, draft_message=resolved).messages == 1
 
         assert found(sqlite_path, "gone") == {}
         whole(ledger, session.key)
@@ -274,8 +274,8 @@ def test_a_store_in_memory_erases_too() -> None:
 @given(any_text)
 def test_the_stored_number_of_a_key_reveals_nothing(key: str) -> None:
     """32 hexadecimal digits, whatever the key."""
-    column = encode.key_digest(key)
+    column = encode.checked_key_digest(key)
 
     assert len(column) == 32
     assert {*column} <= {*"0123456789abcdef"}
-    assert column == encode.key_digest(key)
+    assert column == encode.checked_key_digest(key)

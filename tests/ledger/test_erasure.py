@@ -462,7 +462,7 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
 
     with pytest.raises(Conflict):
         ledger.erasure.erase_session(session.key, only="reasoning")
-    done = ledger.erasure.erase_session(session.key, only="reasoning", resolve=resolved)
+    done = ledger.erasure.erase_session(session.key, only="reasoning", draft_message=resolved)
 
     assert replace(done, copies=()) == Erased(thinking_blocks=3)
     for branch in (1, fork):

@@ -86,7 +86,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
             batch,
             idempotency_key=idempotency_key,
             created_at=at,
-            resolve=resolved,
+            draft_message=resolved,
         )
     elif kind == "fork":
         branches.append(ledger.branches.fork(key, branch, min(what, head.position) + 1))

@@ -54,7 +54,7 @@ def test_new_messages_are_appended_after_the_stored_ones(ledger: Ledger, other: 
     other.transfer.import_lines(every(ledger))
     other.sessions.rename(session.key, "my own name for it")
     ledger.messages.append(session.key, 1, [said("since")])
-    ledger.messages.append(session.key, 2, [said("since")], resolve=resolved)
+    ledger.messages.append(session.key, 2, [said("since")], draft_message=resolved)
     newest = ledger.branches.fork(session.key, 1, 9)
     ledger.messages.append(session.key, newest, [said("beside")])
 
@@ -189,7 +189,7 @@ def test_a_summary_comes_along_with_a_fork_that_has_no_message_yet(
 ENDS: dict[str, Callable[[Ledger, DraftRow], Any]] = {
     "by its recorder": lambda ledger, draft: ledger.drafts.finish(draft, [answered()]),
     "by somebody else": lambda ledger, draft: ledger.messages.append(
-        draft.session_key, draft.branch, [said()], resolve=resolved
+        draft.session_key, draft.branch, [said()], draft_message=resolved
     ),
     "without a word": lambda ledger, draft: (
         ledger.drafts.drop(draft),

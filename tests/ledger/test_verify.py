@@ -106,7 +106,9 @@ def test_a_store_is_gone_through_session_by_session(ledger: Ledger) -> None:
     """All of them, with their forks, drafts, compactions and erased messages."""
     sessions = [history(ledger) for _ in range(3)]
     ledger.erasure.erase_message(sessions[0].key, 1, 4)
-    ledger.erasure.erase_session(sessions[1].key, only="reasoning", resolve=lambda draft: said("x"))
+    ledger.erasure.erase_session(
+        sessions[1].key, only="reasoning", draft_message=lambda draft: said("x")
+    )
 
     verified = ledger.audit.verify()
 

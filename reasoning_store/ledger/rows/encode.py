@@ -79,8 +79,8 @@ def repeat_of_id(id: str) -> str:
     return keys.key_digest(f"id:{id}")
 
 
-def key_digest(idempotency_key: str) -> str:
-    """Return the column of an idempotency key."""
+def checked_key_digest(idempotency_key: str) -> str:
+    """Return the column of an idempotency key; one that is too long is refused."""
     if len(check_text("an idempotency key", idempotency_key).encode()) > _NAME_LIMIT:
         raise _too_long("an idempotency key")
     return keys.key_digest(idempotency_key)
