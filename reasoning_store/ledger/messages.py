@@ -87,11 +87,11 @@ class Messages:
             new = [item for item in encoded if item.columns["id"] not in known]
             if not new:
                 return [known[item.columns["id"]] for item in encoded]
-            obstacle = (
-                self._database.read(self._read_obstacle, session_key, branch, new, key_text, after)
-                if attempt > 0
-                else None
-            )
+            obstacle: list[StoredRow] | DraftRow | None = None
+            if attempt > 0:
+                obstacle = self._database.read(
+                    self._read_obstacle, session_key, branch, new, key_text, after
+                )
             if isinstance(obstacle, list):
                 rows = obstacle
             else:

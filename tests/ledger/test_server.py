@@ -304,7 +304,7 @@ def drop_behind_a_commit(
     monkeypatch: pytest.MonkeyPatch, postgres_url: str, drops: Callable[[], bool]
 ) -> None:
     """Lose the connection after a transaction was committed, before its answer is used."""
-    whole = postgres._begun
+    whole = postgres._in_transaction
 
     def dropping(connection: Any, work: Any, begin: str) -> Any:
         result = whole(connection, work, begin)
@@ -313,7 +313,7 @@ def drop_behind_a_commit(
             driver(connection).execute("SELECT 1")
         return result
 
-    monkeypatch.setattr(postgres, "_begun", dropping)
+    monkeypatch.setattr(postgres, "_in_transaction", dropping)
 
 
 @pytest.mark.parametrize("seconds", [postgres.RETRY_SECONDS, -1.0])

@@ -230,7 +230,11 @@ class PostgresDatabase:
                     connection = connected.connection
                     if self.schema is not None:
                         connection.execution_options(**{SCHEMA: self.schema})
-                    return work(connection) if begin is None else _begun(connection, work, begin)
+                    return (
+                        work(connection)
+                        if begin is None
+                        else _in_transaction(connection, work, begin)
+                    )
             except Exception as error:
                 lost = again_when_lost and driver_errors.is_lost(error)
                 again = lost or driver_errors.is_conflict(error)
@@ -278,7 +282,7 @@ class PostgresDatabase:
             self._pool.close()
 
 
-def _begun(connection: Connection, work: Callable[[Connection], T], begin: str) -> T:
+def _in_transaction(connection: Connection, work: Callable[[Connection], T], begin: str) -> T:
     # Past SQLAlchemy, as every statement of ours is (see statement.py).
     raw = driver(connection)
     raw.execute(begin)

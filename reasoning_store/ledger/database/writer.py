@@ -1,10 +1,10 @@
 """One thread that owns the connection that writes.
 
-Works are done in the order of asking. Short ones that wait at the same time share a transaction,
-and so the wait for the disk; of these, one that fails is taken back and done again by itself.
+Jobs run in the order submitted. Short ones that wait at the same time share a transaction, and so
+the wait for the disk; of these, one that fails is taken back and run again by itself.
 
 Python delivers signals to the main thread only, so none falls into a transaction here. The caller
-waits for a lock, and withdraws its work where the wait ends before the work has begun.
+waits for a lock, and withdraws its job if the wait ends before the job has begun.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from reasoning_store.ledger.database.statement import driver
 
 T = TypeVar("T")
 _TOGETHER = 32
-"""Works that share a transaction at the most: no later one waits for long."""
+"""Jobs that share a transaction at the most: no later one waits for long."""
 
 
 def in_transaction(connection: Connection, work: Callable[[Connection], T]) -> T:
@@ -43,7 +43,7 @@ def in_transaction(connection: Connection, work: Callable[[Connection], T]) -> T
 
 
 class _Job:
-    """A work that waits for the thread, and its outcome."""
+    """Work that waits for the thread, and its outcome."""
 
     __slots__ = ("_unclaimed", "done", "error", "shares", "value", "work")
 
@@ -58,7 +58,7 @@ class _Job:
         self._unclaimed = [None]
 
     def claim(self) -> bool:
-        """Claim it, to do it or to withdraw it: only the first claim succeeds."""
+        """Claim it, to run it or to withdraw it: only the first claim succeeds."""
         with suppress(IndexError):
             self._unclaimed.pop()  # one call: no two threads succeed
             return True
@@ -83,7 +83,7 @@ class Writer:
         after_commit: Callable[[Connection, int], None] | None = None,
         timeout: float,
     ) -> None:
-        """``after_commit`` is given the connection, and how many works were committed."""
+        """``after_commit`` is given the connection, and how many jobs were committed."""
         self._timeout = timeout
         self._loop = _Loop(connect, drop, after_commit)
         # A daemon: at the end of the program nothing waits for a thread without work.
@@ -92,10 +92,10 @@ class Writer:
         finalize(self, self._loop.jobs.put, _END).atexit = False
 
     def run(self, work: Callable[[Connection], T], *, shares: bool = False) -> T:
-        """Return the result of ``work``, which the thread does.
+        """Return the result of ``work``, which the thread runs.
 
-        A work that ``shares`` runs in a transaction of the thread's, perhaps with others; any
-        other begins and ends its own.
+        Work that ``shares`` runs in a transaction of the thread's, perhaps with others; any other
+        begins and ends its own.
         """
         if get_ident() == self._thread.ident:
             raise StoreBusy("a write was begun inside another one")
@@ -121,7 +121,7 @@ class Writer:
             del error  # its traceback refers to this frame
 
     def close(self) -> None:
-        """End the thread after the works that wait, and close its connection."""
+        """End the thread after the jobs that wait, and close its connection."""
         self._loop.jobs.put(_END)
         if get_ident() == self._thread.ident:
             return
@@ -131,7 +131,7 @@ class Writer:
 
 
 class _Loop:
-    """Runs in the thread. Without a reference to the writer, which the collector may take."""
+    """Runs in the thread. Holds no reference to the Writer, so that it can be garbage-collected."""
 
     def __init__(
         self,
@@ -155,26 +155,26 @@ class _Loop:
         self._drop()
 
     def _serve_next(self) -> bool:
-        """Do the job that waits longest, with the short ones after it; False at the end."""
+        """Run the job that waits longest, with the short ones after it; False at the end."""
         job: _Job | None = self.jobs.get()
         short: list[_Job] = []
         while job is not None and job.shares:
             short.append(job)
             is_last = len(short) == _TOGETHER or self.jobs.empty()
             job = None if is_last else self.jobs.get()
-        self._do_short([one for one in short if one.claim()])
+        self._run_short([job for job in short if job.claim()])
         if job is not None and job is not _END and job.claim():
-            self._do(job, job.work)
+            self._run_job(job, job.work)
         return job is not _END
 
-    def _do_short(self, jobs: list[_Job]) -> None:
+    def _run_short(self, jobs: list[_Job]) -> None:
         if len(jobs) > 1:
-            jobs = self._do_together(jobs)
+            jobs = self._run_together(jobs)
         for job in jobs:
-            self._do(job, partial(in_transaction, work=job.work))
+            self._run_job(job, partial(in_transaction, work=job.work))
 
-    def _do_together(self, jobs: list[_Job]) -> list[_Job]:
-        """Do them in one transaction; return those that have to be done by themselves."""
+    def _run_together(self, jobs: list[_Job]) -> list[_Job]:
+        """Run them in one transaction; return those that have to be run by themselves."""
         try:
             connection = self._open()
             raw = driver(connection)
@@ -206,7 +206,7 @@ class _Loop:
         self._after_commit(len(written))
         return failed
 
-    def _do(self, job: _Job, work: Callable[[Connection], Any]) -> None:
+    def _run_job(self, job: _Job, work: Callable[[Connection], Any]) -> None:
         try:
             value = work(self._open())
         except BaseException as error:
