@@ -39,7 +39,7 @@ class StoreState:
     @property
     def ledger(self) -> Ledger:
         """The ledger, once the replies whose loops were left are stored."""
-        self.draft_writer.store_abandoned()
+        self.draft_writer.flush_abandoned()
         return self._ledger
 
     def prepare(

@@ -101,12 +101,12 @@ class DraftWriter:
         """Write soon: a reply has received much, or the last one has ended."""
         self._wake.put(None)
 
-    def abandon_later(self, reply: ReplyRecorder) -> None:
+    def queue_abandoned(self, reply: ReplyRecorder) -> None:
         """Store a reply that was left, soon and in another call. Takes no lock."""
         self._abandoned.put(reply)
         self._wake.put(None)
 
-    def store_abandoned(self) -> None:
+    def flush_abandoned(self) -> None:
         """Store the replies that were left."""
         if os.getpid() != self._process:
             return
@@ -120,7 +120,7 @@ class DraftWriter:
 
     def write_branch(self, session_key: int, branch: int) -> None:
         """Write now what has arrived on a branch: another message follows there."""
-        self.store_abandoned()
+        self.flush_abandoned()
         self._write(draft for draft in self._drafts() if draft.is_on(session_key, branch))
 
     def write_all(self) -> None:
@@ -128,7 +128,7 @@ class DraftWriter:
 
         A reply that is still read reads as interrupted elsewhere, and its loop raises at its end.
         """
-        self.store_abandoned()
+        self.flush_abandoned()
         self._write(self._drafts(), last=True)
 
     def parts_after(self, draft: str, written: int) -> Sequence[str]:
@@ -155,7 +155,7 @@ class DraftWriter:
         while True:
             woken = self._sleep(due)
             due = time.monotonic() + self._tick
-            self.store_abandoned()
+            self.flush_abandoned()
             with self._lock:
                 self._replies = {one for one in self._replies if one() is not None}
                 if self._thread is not threading.current_thread():

@@ -101,7 +101,7 @@ class Recording(RecordedReply):
             if not self._reply.over:
                 self._leave(error)
         if not isinstance(error, GeneratorExit):
-            self._reply.store_abandoned()
+            self._reply.flush_abandoned()
             self._reply.report(error)
 
     def __iter__(self) -> Iterator[Chunk]:

@@ -31,8 +31,10 @@ class LocalFollower(Protocol):
 class ReplyDraft:
     """The draft of a reply that is being recorded.
 
-    Three threads may use it: the one that reads the stream, another that leaves the recording,
-    and the draft writer's.
+    The thread that reads the stream starts it, adds to it and notes that it waits. The draft
+    writer's notes the parts it has written, and the requests of other processes. These two, a
+    thread that leaves the recording, and one that appends to the branch may end it: each holds
+    ``ending`` meanwhile.
     """
 
     def __init__(self, masker: Masker | None) -> None:
@@ -40,34 +42,57 @@ class ReplyDraft:
         """Held while the reply is ended, from its last part until it is stored."""
         self.adding = threading.Lock()
         """Held while an event is added, and never while a disk is waited for."""
-        self.row: DraftRow | None = None
-        """The draft in the store: from the beginning of the reply until it is stored."""
+        self._row: DraftRow | None = None
         self.parts = DraftParts(masker)
         self.part_at = time.monotonic()
-        self.is_waiting = False
-        """The stream is waited for: the lease is renewed meanwhile."""
         self.is_followed = False
-        """Readers in other processes follow it."""
+        """Readers in other processes follow it. Only the draft writer's thread uses this."""
+        self._is_waiting = False
+        """The stream is waited for: the lease is renewed meanwhile."""
         self._unwritten: list[str] = []
         self._written = 0
         """The number of parts that are written."""
-        self.renewed = 0.0
+        self._renewed = 0.0
         """When its lease was, by a clock that only goes forward."""
         self._overtaken = self._ended = False
         self._followers: list[weakref.ref[LocalFollower]] = []
 
+    @property
+    def row(self) -> DraftRow | None:
+        """The draft in the store: from the beginning of the reply until it is stored."""
+        return self._row
+
+    def start(self, row: DraftRow) -> None:
+        """Note that the draft is in the store, with a lease of now."""
+        self._renewed = time.monotonic()
+        self._row = row
+
+    def note_waiting(self) -> None:
+        """Note that the stream is waited for."""
+        self._is_waiting = True
+
+    def note_arrival(self) -> None:
+        """Note that the stream is waited for no more, until ``note_waiting``."""
+        self._is_waiting = False
+
+    def detach(self) -> None:
+        """End it, and note that it is in the store no more: its message is stored, or nothing."""
+        self.end()
+        self._row = None
+
     def end(self) -> None:
-        """Note that nothing more arrives, and let the followers know."""
+        """Note that nothing more arrives, and let the followers know. Its lease runs out."""
+        self._is_waiting = False
         self._ended = True  # a follower that asks again has been passed the end
         self._pass_on(None)
 
     @property
     def live_row(self) -> DraftRow | None:
         """The draft in the store, while it is this recorder's."""
-        return None if self._overtaken else self.row
+        return None if self._overtaken else self._row
 
     def is_on(self, session_key: int, branch: int) -> bool:
-        row = self.row
+        row = self._row
         return row is not None and (row.session_key, row.branch) == (session_key, branch)
 
     def make_part(self, *, last: bool) -> None:
@@ -92,7 +117,7 @@ class ReplyDraft:
             return None
         if parts:
             return NewParts(row, self._written + 1, parts)
-        lapses = self.is_waiting and time.monotonic() - self.renewed > draft_rows.LEASE / 3
+        lapses = self._is_waiting and time.monotonic() - self._renewed > draft_rows.LEASE / 3
         return NewParts(row) if lapses or last else None
 
     def note_written(self, new: NewParts, *, mine: bool) -> None:
@@ -100,7 +125,7 @@ class ReplyDraft:
         if not mine:
             self.note_overtaken()
             return
-        self.renewed = time.monotonic()
+        self._renewed = time.monotonic()
         with self.adding:
             self._written += len(new.parts)
             del self._unwritten[: len(new.parts)]
@@ -112,11 +137,11 @@ class ReplyDraft:
 
     def parts_after(self, id: str, written: int) -> Sequence[str]:
         """Return what arrived of a draft that another append ends, after its written parts."""
-        mine = self.row
+        mine = self._row
         if mine is None or mine.id != id:
             return ()  # another reply's end must not be waited for
         with self.ending:
-            if self.row is None:
+            if self._row is None:
                 return ()
             self._make_part(last=True)
             self.note_overtaken()

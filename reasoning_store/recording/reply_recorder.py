@@ -110,7 +110,7 @@ class ReplyRecorder:
 
     @property
     def stored(self) -> Stored | None:
-        self.store_abandoned()
+        self.flush_abandoned()
         return self._stored
 
     @property
@@ -141,7 +141,7 @@ class ReplyRecorder:
         if self.draft.row is not None or self.over:
             return
         try:
-            self.draft.row = self._ledger.drafts.begin(
+            row = self._ledger.drafts.begin(
                 self._row.key,
                 self._branch.number,
                 origin=self._origin,
@@ -154,14 +154,14 @@ class ReplyRecorder:
         except Conflict as conflict:
             self.over = True
             raise as_public_conflict(conflict) from None
-        self.draft.renewed = time.monotonic()
-        self._times.begin(self.draft.renewed)
+        self.draft.start(row)
+        self._times.begin(time.monotonic())
         self._was_current = self._branch.become_current()
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
         """Note that the stream is waited for: its draft's lease is renewed meanwhile."""
-        self.draft.is_waiting = True
+        self.draft.note_waiting()
 
     def feed(self, event: Any) -> list[Chunk]:
         """Add one event. Computes only."""
@@ -173,7 +173,7 @@ class ReplyRecorder:
 
     def _add(self, read: Callable[[Any], list[Chunk]], raw: Any, *, is_stream: bool) -> list[Chunk]:
         draft = self.draft
-        draft.is_waiting = False
+        draft.note_arrival()
         with draft.adding:
             if self.is_stopped:  # it may be on its way into the store
                 return []
@@ -240,7 +240,7 @@ class ReplyRecorder:
 
     def abandon_later(self) -> None:
         """Have what arrived stored by the draft writer, or by the next verb of the store."""
-        self._state.draft_writer.abandon_later(self)
+        self._state.draft_writer.queue_abandoned(self)
 
     def end_abandoned(self) -> None:
         """Store what arrived of a reply that was left before. Writes the store."""
@@ -255,8 +255,9 @@ class ReplyRecorder:
                     stacklevel=2,
                 )
 
-    def store_abandoned(self) -> None:
-        self._state.draft_writer.store_abandoned()
+    def flush_abandoned(self) -> None:
+        """Store the replies of this store that were left. Writes the store."""
+        self._state.draft_writer.flush_abandoned()
 
     def note_failure(self, failure: Exception, error: BaseException | None) -> None:
         """Note why a reply that was left could not be stored.
@@ -283,7 +284,7 @@ class ReplyRecorder:
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused. Writes the store."""
-        self.store_abandoned()
+        self.flush_abandoned()
         if not self.over:
             raise InvalidCall(
                 "this reply is still being recorded",
@@ -323,14 +324,13 @@ class ReplyRecorder:
                 self.conflict = conflict
         except Exception as error:
             # The draft stays, so that ``save`` can end it, but its lease is not renewed.
-            self.over, self.draft.is_waiting = True, False
+            self.over = True
             self.draft.end()
             if isinstance(error, StoreBusy | StoreFull):
                 raise type(error)(str(error), hint=_SAVE) from error
             raise
         self.over = True
-        self.draft.end()
-        self.draft.row = None
+        self.draft.detach()
         self._state.draft_writer.remove(self)
 
     def _finish(self, draft: DraftRow) -> Stored | None:

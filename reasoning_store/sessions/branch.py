@@ -242,11 +242,8 @@ class SessionBranch:
 
     def erase(self, position: int | str | None, *, only: Only) -> Erased:
         """Erase the session, or a message; or only the reasoning of that."""
-        erasure, count, draft_message = (
-            self.ledger.erasure,
-            self.state.count,
-            self.state.draft_message,
-        )
+        erasure = self.ledger.erasure
+        count, draft_message = self.state.count, self.state.draft_message
         if position is None:
             return erasure.erase_session(
                 self.key, only=only, count=count, draft_message=draft_message

@@ -58,7 +58,7 @@ def left(store: rs.Store, chunks: Iterator[rs.Chunk]) -> None:
 
     def leave() -> None:
         chunks.close()
-        store._state.draft_writer.store_abandoned()
+        store._state.draft_writer.flush_abandoned()
 
     with pytest.warns(RuntimeWarning, match="could not be stored: the store is closed"):
         leave()

@@ -24,12 +24,15 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import (
     Conflict,
+    CorruptRow,
     InvalidCall,
     NotFound,
+    StoreBusy,
 )
 from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import NewMessage
+from reasoning_store.ledger.records import DraftRow, NewMessage
 from tests.properties import each, examples
 
 from .histories import answered, entries, new_session, said, stored_messages, without_thinking
@@ -221,6 +224,33 @@ def test_the_conflict_of_after_has_the_reply_that_ended_for_it(ledger: Ledger) -
         )
 
     assert [(row.id, row.message.text) for row in caught.value.stored] == [(draft.id, "so far")]
+
+
+def test_an_append_gives_up_where_others_always_come_first(ledger: Ledger) -> None:
+    """A recorder begins anew each time that its draft is ended: the store is busy."""
+    session = new_session(ledger)
+    ledger.drafts.begin(session.key, 1)
+
+    def begin_anew(draft: DraftRow) -> NewMessage:
+        ledger.drafts.drop(draft)
+        ledger.drafts.begin(session.key, 1)
+        return answered("so far")
+
+    with pytest.raises(StoreBusy):
+        ledger.messages.append(session.key, 1, [said()], draft_message=begin_anew)
+
+    assert ledger.history.read(session.key, 1) == []
+
+
+def test_a_message_after_the_last_one_is_found_when_its_place_is_written(ledger: Ledger) -> None:
+    """The branch says that it ends earlier than it does."""
+    session = new_session(ledger)
+    ledger.messages.append(session.key, 1, [said("one"), said("two")])
+    shorten = "UPDATE branches SET next_position = 2"
+    ledger.database.write(lambda connection: driver(connection).execute(shorten))
+
+    with pytest.raises(CorruptRow, match="after the branch's last"):
+        ledger.messages.append(session.key, 1, [said("three")])
 
 
 @pytest.mark.parametrize(("key", "fits"), [("k" * 1000, True), ("k" * 1001, False)])
