@@ -40,6 +40,14 @@ class _OutgoingMessage(NamedTuple):
     """The provider demands the field of its thinking, also where it is empty."""
 
 
+class _Match(NamedTuple):
+    """A client's messages as they were found in the store."""
+
+    conversation: FoundConversation | None
+    answers: dict[int, rs.Message]
+    """By its index, each message that is stored without the sections rendered into it."""
+
+
 class EchoMatcher:
     """Finds, restores and records the conversations of one store or owner.
 
@@ -98,99 +106,85 @@ class EchoMatcher:
             "base_url": base_url,
         }
         exchange = Exchange(
-            body=body,
-            _given=content,
-            _form=form,
-            _names=names,
-            _raises=self._raises,
-            _takes_reply_id=takes_reply_id,
+            content, body, form, names=names, raises=self._raises, takes_reply_id=takes_reply_id
         )
         try:
-            self._match(exchange, form, body, session_id, is_stored=is_stored)
+            self._match(exchange, form, session_id, is_stored=is_stored)
         except rs.ReasoningStoreError as error:
             exchange.session = None
-            exchange._fail(error)
+            exchange.fail(error)
         return exchange
 
     def _match(
         self,
         exchange: Exchange,
         form: BodyForm,
-        body: dict[str, Any],
         session_id: str | None,
         *,
         is_stored: bool,
     ) -> None:
-        parts = form.list_of(body)
+        parts = form.list_of(exchange.body)
         client = list(form.read(parts))
-        found, answers = self._find_rendered(client, session_id)
+        conversation, answers = self._find_rendered(client, session_id)
         for index, message in answers.items():
             own = form.replace_text([parts[client[index].first]], message.text)
             parts[client[index].first : client[index].last + 1] = own
             client[index] = client[index]._replace(message=message)
-            exchange._is_changed = True
         if answers:
-            exchange.body = {**exchange.body, form.messages_key: parts}
-        positions: Sequence[int | None] = found.positions if found else [None] * len(client)
+            exchange.replace_parts(parts)
+        positions: Sequence[int | None] = [None] * len(client)
+        if conversation is not None:
+            positions = conversation.positions
         if not is_stored:
-            if found is not None:
-                self._restore(exchange, found.session, form, parts, client, positions)
+            if conversation is not None:
+                session = conversation.session
+                self._restore(exchange, session, form, parts, client, positions)
             return
-        if found is None:
+        if conversation is None:
             session, last = self._store.session(session_id, create=True), None
         else:
-            session, last = continue_conversation(found)
+            session, last = continue_conversation(conversation)
         exchange.session = session
         self._restore(exchange, session, form, parts, client, positions)
-        begun = [index for index, position in enumerate(positions) if position is not None]
-        new = client[begun[-1] + 1 :] if begun else client
+        known = [index for index, position in enumerate(positions) if position is not None]
+        new = client[known[-1] + 1 :] if known else client
         if new:
             imported = form.import_messages(parts[new[0].first :])
             named = _name_tools(imported, [one.message for one in client])
             stored = [one for one in named if one.role != "system"]
             exchange.session = _append(session, stored, after=last)
 
-    def _find_rendered(
-        self, client: Sequence[ClientMessage], session_id: str | None
-    ) -> tuple[FoundConversation | None, dict[int, rs.Message]]:
+    def _find_rendered(self, client: Sequence[ClientMessage], session_id: str | None) -> _Match:
         """Find a conversation whose thinking was rendered into its text.
 
-        Returns also the messages that are stored without the rendered sections. A section is
-        taken out where the rest is a stored reply, and nowhere else: a text may have such lines
-        of its own.
+        A section is taken out where the rest is a stored reply, and nowhere else: a text may have
+        such lines of its own.
         """
-        choices = {index: made for index, one in enumerate(client) if (made := _choices(one))}
+        candidates = {index: made for index, one in enumerate(client) if (made := _candidates(one))}
         answers: dict[int, rs.Message] = {}
-        for turn in range(max(map(len, choices.values()), default=0)):
-            attempt = [
-                one._replace(message=answers[index])
-                if index in answers
-                else one._replace(message=choices[index][min(turn, len(choices[index]) - 1)])
-                if index in choices
-                else one
-                for index, one in enumerate(client)
-            ]
-            found = self._find(attempt, session_id)
-            if found is None:
-                continue
-            session_id = found.session.id
-            answers |= {
-                index: attempt[index].message
-                for index in choices
-                if found.positions[index] is not None
+        for attempt in range(max(map(len, candidates.values()), default=0)):
+            tried = {
+                index: answers.get(index, several[min(attempt, len(several) - 1)])
+                for index, several in candidates.items()
             }
-            if len(answers) == len(choices):
-                return found, answers
-        rest = [
-            one._replace(message=answers.get(index, one.message))
-            for index, one in enumerate(client)
-        ]
-        return self._find(rest, session_id), answers
+            conversation = self._find(client, tried, session_id)
+            if conversation is None:
+                continue
+            session_id, positions = conversation.session.id, conversation.positions
+            answers |= {index: one for index, one in tried.items() if positions[index] is not None}
+            if len(answers) == len(candidates):
+                return _Match(conversation, answers)
+        return _Match(self._find(client, answers, session_id), answers)
 
     def _find(
-        self, client: Sequence[ClientMessage], session_id: str | None
+        self,
+        client: Sequence[ClientMessage],
+        answers: Mapping[int, rs.Message],
+        session_id: str | None,
     ) -> FoundConversation | None:
-        return find_conversation(self._store, [one.message for one in client], session_id)
+        """Return the stored conversation of a client's messages, some of them replaced."""
+        messages = [answers.get(index, one.message) for index, one in enumerate(client)]
+        return find_conversation(self._store, messages, session_id)
 
     def _restore(
         self,
@@ -209,20 +203,20 @@ class EchoMatcher:
         if not lacking:
             return
         exchange.missed = sum(positions[index] is None for index in lacking)
-        sent = self._select(session, client, positions, exchange._names)
+        sent = self._select(session, client, positions, exchange.names)
         changed = list(parts)
         for index in reversed(lacking):
             one, stored = client[index], sent[index]
             own = changed[one.first : one.last + 1]
             if stored is not None and (stored.owed or stored.message.thinking):
-                written = rs.write_message(stored.message, owed=stored.owed, **exchange._names)
+                written = rs.write_message(stored.message, owed=stored.owed, **exchange.names)
                 own = form.restore(own, written)
                 exchange.restored += bool(stored.message.thinking)
             else:
                 own = form.unbind(own)
             changed[one.first : one.last + 1] = own
-        exchange.body = {**exchange.body, form.messages_key: changed}
-        exchange._is_changed = exchange._is_changed or changed != parts
+        if changed != parts:
+            exchange.replace_parts(changed)
 
     def _select(
         self,
@@ -265,7 +259,7 @@ def _append(session: rs.Session, messages: list[rs.Message], *, after: int | Non
     return session
 
 
-def _choices(one: ClientMessage) -> list[rs.Message]:
+def _candidates(one: ClientMessage) -> list[rs.Message]:
     """Return the replies that a client's message may be, without rendered sections."""
     message = one.message
     if message.role != "assistant":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import reasoning_store as rs
@@ -16,7 +15,6 @@ RESTORED_HEADER = "X-Reasoning-Restored"
 ERROR_HEADER = "X-Reasoning-Store-Error"
 
 
-@dataclass(slots=True, kw_only=True)
 class Exchange:
     """One request of a client and its reply. Made by ``EchoMatcher.begin``.
 
@@ -25,31 +23,56 @@ class Exchange:
     before you pass the last event on. Call ``leave`` if the stream breaks off.
     """
 
-    body: Mapping[str, Any]
-    session: rs.Session | None = None
-    """The session that holds the conversation; ``None`` where the store could not be used."""
-    restored: int = 0
-    """How many replies got their thinking back."""
-    missed: int = 0
-    """How many replies without thinking are not in the store."""
-    reply_id: str | None = None
-    """The provider's id of the reply, once it has come."""
-    error: str | None = None
-    """The name of the store's error, where the chat went on without the store."""
-    is_unsaved: bool = False
-    """Whether the reply came, and the store refused its end: ``save`` stores it later."""
-    _given: bytes = field(repr=False)
-    _form: BodyForm
-    _names: Mapping[str, Any]
-    _raises: bool = False
-    _takes_reply_id: bool = False
-    """The reply is stored under its provider's id."""
-    _is_changed: bool = False
-    _events: rs.JSONEvents | None = field(default_factory=rs.JSONEvents, repr=False)
-    _waiting: list[Any] = field(default_factory=list, repr=False)
-    """The first events of a stream, until the id is known under which it is recorded."""
-    _recording: rs.Recording | None = field(default=None, repr=False)
-    _recorded: rs.Recording | None = field(default=None, repr=False)
+    def __init__(
+        self,
+        content: bytes,
+        body: Mapping[str, Any],
+        form: BodyForm,
+        *,
+        names: Mapping[str, Any],
+        raises: bool,
+        takes_reply_id: bool,
+    ) -> None:
+        """With ``takes_reply_id`` the reply is stored under its provider's id."""
+        self.body = body
+        self.names = names
+        """The provider, the protocol, the model and the address, as ``record`` takes them."""
+        self.session: rs.Session | None = None
+        """The session that holds the conversation; ``None`` where the store could not be used."""
+        self.restored = 0
+        """How many replies got their thinking back."""
+        self.missed = 0
+        """How many replies without thinking are not in the store."""
+        self.reply_id: str | None = None
+        """The provider's id of the reply, once it has come."""
+        self.error: str | None = None
+        """The name of the store's error, where the chat went on without the store."""
+        self.is_unsaved = False
+        """Whether the reply came, and the store refused its end: ``save`` stores it later."""
+        self._given: bytes | None = content
+        """The body as the client sent it, unless thinking was put back."""
+        self._form = form
+        self._raises = raises
+        self._takes_reply_id = takes_reply_id
+        self._events: rs.JSONEvents | None = rs.JSONEvents()
+        self._waiting: list[Any] = []
+        """The first events of a stream, until the id is known under which it is recorded."""
+        self._recording: rs.Recording | None = None
+        self._recorded: rs.Recording | None = None
+
+    def replace_parts(self, parts: Sequence[Any]) -> None:
+        """Send these messages in place of the client's."""
+        self.body = {**self.body, self._form.messages_key: parts}
+        self._given = None
+
+    def fail(self, error: rs.ReasoningStoreError) -> None:
+        """Note an error of the store, which records no more; raise it if that is asked for."""
+        refused = isinstance(error, rs.StoreBusy | rs.StoreFull)
+        self.is_unsaved = refused and self._recorded is not None
+        self.error, self._recording = type(error).__name__, None
+        self._takes_reply_id, self._waiting = False, []
+        if self._raises:
+            raise error
 
     @property
     def reply(self) -> rs.Message | None:
@@ -59,9 +82,7 @@ class Exchange:
     @property
     def content(self) -> bytes:
         """The body's bytes: as the client sent them where nothing was put back."""
-        if not self._is_changed:
-            return self._given
-        return write_json(self.body)
+        return write_json(self.body) if self._given is None else self._given
 
     @property
     def headers(self) -> dict[str, str]:
@@ -106,8 +127,8 @@ class Exchange:
         if self._takes_reply_id and self.reply_id is not None:
             # Without it where it cannot be an id, or where the provider has given it twice.
             with suppress(rs.Conflict, rs.InvalidCall):
-                return session.record(*whole, **self._names, id=self.reply_id).__enter__()
-        return session.record(*whole, **self._names).__enter__()
+                return session.record(*whole, **self.names, id=self.reply_id).__enter__()
+        return session.record(*whole, **self.names).__enter__()
 
     def _begin_waiting(self) -> None:
         """Begin to record a stream whose id did not come, or came with its last events."""
@@ -142,7 +163,7 @@ class Exchange:
                 try:
                     self._recording.feed(event)
                 except rs.ReasoningStoreError as error:
-                    self._fail(error)
+                    self.fail(error)
             is_last = is_last or self._form.ends(event)
         return is_last
 
@@ -193,15 +214,7 @@ class Exchange:
         try:
             yield
         except rs.ReasoningStoreError as error:
-            self._fail(error)
-
-    def _fail(self, error: rs.ReasoningStoreError) -> None:
-        refused = isinstance(error, rs.StoreBusy | rs.StoreFull)
-        self.is_unsaved = refused and self._recorded is not None
-        self.error, self._recording = type(error).__name__, None
-        self._takes_reply_id, self._waiting = False, []
-        if self._raises:
-            raise error
+            self.fail(error)
 
 
 def _fits_header(id: str) -> bool:

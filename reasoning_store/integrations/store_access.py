@@ -96,7 +96,7 @@ def find_conversation(
 def continue_conversation(found: FoundConversation) -> tuple[rs.Session, int | None]:
     """Return the session on the branch where new messages belong.
 
-    And the position of the message that they follow, where others may write there, too.
+    Also return the position that they follow; None if only we write there.
     """
     last = max((position for position in found.positions if position is not None), default=0)
     if last == found.last:
