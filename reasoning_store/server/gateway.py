@@ -1,7 +1,8 @@
 """The gateway: a client's requests go to the provider with the thinking that the client lost.
 
 A reply is passed on as it comes, and stored before its last event is passed on. A store that
-fails does not end the chat. Echo matching is that of the HTTP transport.
+fails does not end the chat, unless ``on_store_error`` is fail. Echo matching is that of the HTTP
+transport.
 """
 
 from __future__ import annotations
@@ -91,22 +92,14 @@ class Gateway:
         exchange = await self._begin(request, path, content, session_id)
         shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
-        # The draft is begun while the provider thinks: its first event then waits for no disk.
-        begun = None
-        if exchange is not None and body.value.get("stream") is True:
-            begun = asyncio.ensure_future(asyncio.to_thread(exchange.begin_stream))
+        draft = _StreamDraft(exchange, is_asked=body.value.get("stream") is True)
         try:
             response = await self._send(request, path, content, exchange, body.value.get("model"))
         except httpx2.HTTPError as error:
-            await _drop_draft(exchange, begun)
+            await draft.drop()
             return _refuse_upstream(path, error, exchange)
-        if begun is not None and not _is_stream(response):
-            await _drop_draft(exchange, begun)
         try:
-            if begun is not None:
-                await begun
-            elif exchange is not None and _is_stream(response):
-                await run_to_end(exchange.begin_stream)
+            await (draft.keep() if _is_stream(response) else draft.drop())
         except rs.ReasoningStoreError as error:
             await response.aclose()
             raise Refused(store_problem(path, error, 503)) from error
@@ -144,7 +137,7 @@ class Gateway:
                 raise  # of the id that the client gave
             raise Refused(store_problem(path, error, 503)) from error
         except (TypeError, ValueError, AttributeError, KeyError) as error:
-            # A body in no form of the protocol: the provider's to judge.
+            # We cannot read it; the provider answers.
             if self._options.on_store_error == "fail":
                 raise
             log.warning('{"unread": "%s"}', type(error).__name__)
@@ -296,6 +289,33 @@ class Gateway:
             raise
 
 
+class _StreamDraft:
+    """The draft of a streamed reply.
+
+    If a stream is asked for, it is begun while the provider thinks: the first event then waits for
+    no disk.
+    """
+
+    def __init__(self, exchange: Exchange | None, *, is_asked: bool) -> None:
+        self._exchange = exchange
+        self._begun: asyncio.Future[None] | None = None
+        if exchange is not None and is_asked:
+            self._begun = asyncio.ensure_future(asyncio.to_thread(exchange.begin_stream))
+
+    async def keep(self) -> None:
+        """Have the draft of a stream that has come: begin it, or wait until it is begun."""
+        if self._begun is not None:
+            await self._begun
+        elif self._exchange is not None:
+            await run_to_end(self._exchange.begin_stream)
+
+    async def drop(self) -> None:
+        """End the draft of a stream that did not come, so that nothing is stored of it."""
+        if self._begun is not None and self._exchange is not None:
+            await self._begun
+            await run_to_end(self._exchange.leave)
+
+
 def _named_session(request: Request) -> str | None:
     """Return the session that a client names; an empty header names none."""
     return request.headers.get(SESSION_HEADER) or None
@@ -303,13 +323,6 @@ def _named_session(request: Request) -> str | None:
 
 def _is_stream(response: httpx2.Response) -> bool:
     return response.is_success and str(response.headers.get("content-type", "")).startswith(_STREAM)
-
-
-async def _drop_draft(exchange: Exchange | None, begun: asyncio.Future[None] | None) -> None:
-    """End the draft of a reply that did not come, so that nothing is stored of it."""
-    if exchange is not None and begun is not None:
-        await begun
-        await run_to_end(exchange.leave)
 
 
 def _shows_thinking(exchange: Exchange | None) -> bool:

@@ -75,7 +75,7 @@ def compact() -> None:
 )
 @click.option(
     "--range",
-    "covered",
+    "summary_range",
     metavar="FIRST-LAST",
     help="The range that the summary covers, as printed by the plan.",
 )
@@ -83,16 +83,14 @@ def compact() -> None:
 @click.pass_obj
 def run(
     call: Call,
+    /,
     where: Where,
-    limit: int,
-    reserve: int,
-    threshold: float,
-    clear: bool,
     plan_only: bool,
     apply_it: bool,
     summary_file: IO[bytes] | None,
-    covered: str | None,
+    summary_range: str | None,
     asked: dict[str, Any],
+    **plan_options: Any,
 ) -> None:
     """Print how the next request should get shorter, or carry that out.
 
@@ -102,25 +100,37 @@ def run(
     applies = apply_it or summary_file is not None
     if applies and plan_only:
         raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
-    summary = None if summary_file is None else _read_summary(summary_file)
-    with where.open(call, writes=applies) as session:
-        plan = session.compression(
-            limit=limit, reserve=reserve, threshold=threshold, clear=clear, **asked
-        )
-        if not applies:
-            _print_plan(call, plan)
-            return
+    if applies:
+        summary = None if summary_file is None else _read_summary(summary_file)
+        _apply(call, where, summary, summary_range, asked, plan_options)
+    else:
+        with where.open(call) as session:
+            _print_plan(call, session.compression(**plan_options, **asked))
+
+
+def _apply(
+    call: Call,
+    where: Where,
+    summary: str | None,
+    summary_range: str | None,
+    asked: dict[str, Any],
+    plan_options: dict[str, Any],
+) -> None:
+    """Carry out the plan of this moment, with a summary of the range that it asks for."""
+    with where.open(call, writes=True) as session:
+        plan = session.compression(**plan_options, **asked)
         if summary is not None:
-            _check_range(plan, covered)
-        elif (at := plan.to_summarize) is not None:
+            _check_range(plan, summary_range)
+        elif plan.to_summarize is not None:
+            planned = _target_text(plan.to_summarize)
             raise InvalidCall(
-                f"the plan needs a summary of the messages {at.first}-{at.last}",
-                hint=f"pass one with --range {at.first}-{at.last} --summary-file FILE",
+                f"the plan needs a summary of the messages {planned}",
+                hint=f"pass one with --range {planned} --summary-file FILE",
             )
-        was = session.settings.resolved()[_STRIP]
+        strip_before = session.settings.resolved()[_STRIP]
         made = session.compact(plan, summary=summary)
         effective = session.usage(**asked).effective
-    _print_result(call, _undo_words(where, made, was), plan, made, effective)
+    _print_result(call, _undo_words(where, made, strip_before), plan, made, effective)
 
 
 def _read_summary(file: IO[bytes]) -> str:
@@ -130,21 +140,21 @@ def _read_summary(file: IO[bytes]) -> str:
     return text
 
 
-def _check_range(plan: Plan, covered: str | None) -> None:
+def _check_range(plan: Plan, summary_range: str | None) -> None:
     """Refuse a summary of other messages than those that it would replace."""
-    at = plan.to_summarize
-    if at is None:
+    if plan.to_summarize is None:
         raise InvalidCall(
             f"the plan summarizes nothing: {plan.action}", hint="leave --summary-file out"
         )
-    now = f"{at.first}-{at.last}"
-    if covered is None:
-        raise InvalidCall("a summary needs the range that it covers", hint=f"pass --range {now}")
-    if not _RANGE.fullmatch(covered):
-        raise InvalidCall(f"{covered!r} is not a range of positions", hint=f"--range {now}")
-    if covered != now:
+    planned = _target_text(plan.to_summarize)
+    hint = f"pass --range {planned}"
+    if summary_range is None:
+        raise InvalidCall("a summary needs the range that it covers", hint=hint)
+    if not _RANGE.fullmatch(summary_range):
+        raise InvalidCall(f"{summary_range!r} is not a range of positions", hint=hint)
+    if summary_range != planned:
         raise Conflict(
-            f"the plan now summarizes {now}, not {covered}",
+            f"the plan now summarizes {planned}, not {summary_range}",
             hint="summarize these messages",
         )
 
@@ -163,8 +173,9 @@ def _print_plan(call: Call, plan: Plan) -> None:
     print_answer(call, _plan_data(plan), write_page)
     if call.json or not plan.steps:
         return
-    at = plan.to_summarize
-    summary = "" if at is None else f" --range {at.first}-{at.last} --summary-file FILE"
+    summary = ""
+    if plan.to_summarize is not None:
+        summary = f" --range {_target_text(plan.to_summarize)} --summary-file FILE"
     print_note(f"to carry it out, add: --apply{summary}")
 
 
@@ -180,26 +191,26 @@ def _plan_data(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _range_data(at: Any) -> dict[str, int] | None:
-    return None if at is None else {"first": at.first, "last": at.last}
+def _range_data(planned: Any) -> dict[str, int] | None:
+    return None if planned is None else {"first": planned.first, "last": planned.last}
 
 
-def _target_text(what: Any) -> str:
-    return what if isinstance(what, str) else f"{what.first}-{what.last}"
+def _target_text(target: Any) -> str:
+    return target if isinstance(target, str) else f"{target.first}-{target.last}"
 
 
-def _undo_words(where: Where, made: Compaction | None, was: Resolved) -> list[str]:
-    """Return the words of the command that undoes what was done; ``was`` is the setting's."""
+def _undo_words(where: Where, made: Compaction | None, strip_before: Resolved) -> list[str]:
+    """Return the words of the command that undoes what was done."""
     if made is not None:
         branch = [] if where.branch is None else ["--branch", str(where.branch)]
         return ["compact", "undo", where.session_id, str(made.id), *branch]
-    if was.layer == "session":
-        return ["set", where.session_id, _STRIP, was.value]
+    if strip_before.layer == "session":
+        return ["set", where.session_id, _STRIP, strip_before.value]
     return ["unset", where.session_id, _STRIP]
 
 
 def _print_result(
-    call: Call, back: Sequence[str], plan: Plan, made: Compaction | None, effective: int
+    call: Call, undo_words: Sequence[str], plan: Plan, made: Compaction | None, effective: int
 ) -> None:
     strip = [step.what for step in plan.steps if step.kind == "strip"]
 
@@ -225,7 +236,7 @@ def _print_result(
         write_page,
     )
     if not call.json:
-        print_note(f"to undo it: {hints.command_line(call, *back, of_owner=True)}")
+        print_note(f"to undo it: {hints.command_line(call, *undo_words, of_owner=True)}")
 
 
 @compact.command(
