@@ -128,10 +128,10 @@ def reread(connection: Connection, key: int, was: BranchRow) -> BranchRead:
     If its session was erased meanwhile it is gone. A session of the same id may be there again: it
     was made later, or is not as long yet.
     """
-    now = read_branch(connection, key, was.number)
-    if now.row.created_at != was.created_at or now.row.next_position < was.next_position:
+    again = read_branch(connection, key, was.number)
+    if again.row.created_at != was.created_at or again.row.next_position < was.next_position:
         raise no_branch(was.number)
-    return now
+    return again
 
 
 def read_branch(connection: Connection, key: int, branch: int) -> BranchRead:
@@ -309,8 +309,8 @@ class Branches:
     def all_of(self, session_key: int) -> list[BranchRow]:
         return self._database.read_one(all_of, session_key)
 
-    def head(self, session_key: int, branch: int) -> RunningTotals:
-        """Return the running totals at the head of a branch; its position is the last one."""
+    def totals(self, session_key: int, branch: int) -> RunningTotals:
+        """Return the running totals at the end of a branch; their position is the last one."""
         return self.get(session_key, branch).totals
 
     def get(self, session_key: int, branch: int) -> BranchRow:

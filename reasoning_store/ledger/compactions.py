@@ -81,12 +81,12 @@ def basis(
     connection: Connection, key: int, found: BranchRow, first: int, last: int
 ) -> RangeSnapshot:
     """Return a range as it is now; refuse one that no summary can replace."""
-    head = found.totals
+    branch_totals = found.totals
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
-    if first < 1 or last > head.position:
+    if first < 1 or last > branch_totals.position:
         raise branches.no_position(first if first < 1 else last)
-    if head.turn_start is None or last >= head.turn_start:
+    if branch_totals.turn_start is None or last >= branch_totals.turn_start:
         raise InvalidCall(
             "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
         )
@@ -113,15 +113,15 @@ def basis(
 
 def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int) -> RangeSnapshot:
     """Return what is to be cleared now; refuse a place up to which no results can be."""
-    head = found.totals
-    if not 1 <= check_number("a position", last) <= head.position:
+    branch_totals = found.totals
+    if not 1 <= check_number("a position", last) <= branch_totals.position:
         raise branches.no_position(last)
-    if head.turn_start is None or last >= head.turn_start:
+    if branch_totals.turn_start is None or last >= branch_totals.turn_start:
         raise InvalidCall(
             "what tools answered in the open turn is not cleared",
             hint="clear up to a position before it",
         )
-    cleared = in_force_at(connection, key, found.number, head.turn_start).cleared
+    cleared = in_force_at(connection, key, found.number, branch_totals.turn_start).cleared
     if cleared is not None and last <= cleared.last:
         raise Conflict(
             f"the tool results up to {cleared.last} are cleared already",
@@ -199,11 +199,11 @@ def _basis_of(
     found = branches.get(connection, key, branch)
     try:
         if wanted.kind == "clearing":
-            now = clearing_basis(connection, key, found, wanted.last)
+            snapshot = clearing_basis(connection, key, found, wanted.last)
         else:
-            now = basis(connection, key, found, wanted.first, wanted.last)
-        if wanted.expected in (None, now):
-            return now
+            snapshot = basis(connection, key, found, wanted.first, wanted.last)
+        if wanted.expected in (None, snapshot):
+            return snapshot
     except InvalidCall:
         # It could stand for something once: where turns begin has changed.
         if wanted.expected is None:
@@ -268,10 +268,10 @@ def _in_its_place(found: CompactionRow, there: ActiveCompactions) -> int | None:
 def _restore_settings(connection: Connection, key: int, changed: Mapping[str, Any]) -> None:
     """Give settings their value before a change, but for those that were changed since."""
     sessions.lock(connection, key)
-    now = sessions.by_key(connection, key).settings
-    back = {name: before for name, (before, then) in changed.items() if now.get(name) == then}
-    kept = {name: value for name, value in {**now, **back}.items() if value is not None}
-    if kept != now:
+    settings = sessions.by_key(connection, key).settings
+    back = {name: before for name, (before, then) in changed.items() if settings.get(name) == then}
+    kept = {name: value for name, value in {**settings, **back}.items() if value is not None}
+    if kept != settings:
         sessions.change(connection, key, "settings", codec.dumps(kept))
 
 

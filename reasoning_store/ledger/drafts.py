@@ -118,8 +118,8 @@ class Drafts:
             place = message_ids.written_at(connection, session_key, id)
             if place is None:
                 return []
-            at = [Segment(place.branch, place.position, place.position)]
-            return history.of_segments(connection, session_key, at, thinking=True)
+            segment = Segment(place.branch, place.position, place.position)
+            return history.of_segments(connection, session_key, [segment], thinking=True)
 
         if stored := self._database.read(read):
             raise Conflict(
@@ -182,12 +182,12 @@ class Drafts:
         """
         if not entries:
             raise InvalidCall("finish: no message was given; see drop")
-        at = draft.created_at
+        created_at = draft.created_at
         first, *rest = entries
-        batch = [self._messages.encode_entry(first, at, id=draft.id)]
-        batch += [self._messages.encode_entry(entry, at) for entry in rest]
+        batch = [self._messages.encode_entry(first, created_at, id=draft.id)]
+        batch += [self._messages.encode_entry(entry, created_at) for entry in rest]
         encoded = encode.mark_batch(batch, draft.idempotency_key)
-        others = [self._messages.encode_entry(entry, at) for entry in alternatives]
+        others = [self._messages.encode_entry(entry, created_at) for entry in alternatives]
 
         position = self._messages.append_encoded(
             draft.session_key,

@@ -78,8 +78,10 @@ class Messages:
         if after is not None:
             after = min(max(check_number("after", after), -1), MOST)
         key_text = None if idempotency_key is None else encode.checked_key_digest(idempotency_key)
-        time = self._clock.time(created_at)
-        encoded = encode.mark_batch([self.encode_entry(entry, time) for entry in entries], key_text)
+        created_at = self._clock.time(created_at)
+        encoded = encode.mark_batch(
+            [self.encode_entry(entry, created_at) for entry in entries], key_text
+        )
         branches.check_branch(branch)
         has_ids = any([entry.id is not None for entry in entries])
         for attempt in range(_ATTEMPTS):

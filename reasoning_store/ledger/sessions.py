@@ -224,22 +224,22 @@ def change_settings(
 ) -> SessionRow:
     """Change some of a session's own settings, and return the session as it is now."""
     lock(connection, key)
-    now = by_key(connection, key).settings
-    kept = {name: value for name, value in now.items() if name not in unset}
+    settings = by_key(connection, key).settings
+    kept = {name: value for name, value in settings.items() if name not in unset}
     return change(connection, key, "settings", codec.dumps({**kept, **changes}))
 
 
 def change_metadata(connection: Connection, key: int, wanted: MetadataChange) -> SessionRow:
     """Merge a session's metadata key by key; None removes a key, and expects that it is absent."""
     lock(connection, key)
-    now = by_key(connection, key).metadata
+    metadata = by_key(connection, key).metadata
     for field, value in wanted.expected.items():
-        if not same_value(now.get(field), value):
+        if not same_value(metadata.get(field), value):
             raise Conflict(
                 f"the session's metadata has another value under {describe(field)}",
                 hint="open the session again and read its metadata, then decide anew",
             )
-    merged = {**now, **wanted.changes}
+    merged = {**metadata, **wanted.changes}
     kept = {name: value for name, value in merged.items() if value is not None}
     return change(connection, key, "metadata", codec.dumps(kept))
 

@@ -103,11 +103,13 @@ class SessionCompaction:
             clearing = self._view.ledger_views.clearing_basis(*self._of, plan.to_clear.last)
         return replace(plan, branch=self._view.branch_number, basis=PlanBasis(summary, clearing))
 
-    def _with_messages(self, at: Range) -> Range:
+    def _with_messages(self, summarized: Range) -> Range:
         """Return a range with its messages in the view: an earlier summary in its place."""
         view = self._view.messages(1)
-        inside = [item.message for item in view if at.first <= item.number <= at.last]
-        return replace(at, messages=tuple(inside))
+        inside = [
+            item.message for item in view if summarized.first <= item.number <= summarized.last
+        ]
+        return replace(summarized, messages=tuple(inside))
 
     def _tokens_after_last(self, totals: ViewTotals) -> int | None:
         """Return the tokens of the request after the last compaction in force."""
@@ -158,8 +160,8 @@ class SessionCompaction:
     ) -> list[NewCompaction]:
         """Return the compactions that a plan is made of, a summary first."""
         wanted: list[NewCompaction] = []
-        after, at = plan.after, plan.to_summarize
-        if at is not None and summary is not None:
+        after, summarized = plan.after, plan.to_summarize
+        if summarized is not None and summary is not None:
             message = user(summary) if isinstance(summary, str) else summary
             if not isinstance(message, Message):
                 raise InvalidCall(
@@ -173,8 +175,8 @@ class SessionCompaction:
             after += entry.counts.visible - plan.summary_tokens
             wanted.append(
                 NewCompaction(
-                    first=at.first,
-                    last=at.last,
+                    first=summarized.first,
+                    last=summarized.last,
                     summary=entry,
                     expected=basis.summary,
                     effective=after,

@@ -313,7 +313,7 @@ def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
 
     assert numbers(ledger, session) == [1]
     assert results(ledger, session) == "-23"
-    assert ledger.branches.head(session.key, 1).clearable == 21
+    assert ledger.branches.totals(session.key, 1).clearable == 21
     assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
     assert ledger.audit.verify().problems == ()
 
@@ -325,7 +325,7 @@ def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
     ledger.erasure.erase_session(session.key, only="reasoning")
 
     assert results(ledger, session) == "--23"
-    assert ledger.branches.head(session.key, 1).clearable == 28
+    assert ledger.branches.totals(session.key, 1).clearable == 28
     assert ledger.audit.verify().problems == ()
 
 

@@ -63,7 +63,7 @@ def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
     ledger.messages.append(own.key, 1, [said(name), answered()])
 
     assert stored_messages(ledger, own.key, 1, tokens=10**6) == stored_messages(ledger, own.key, 1)
-    assert ledger.branches.head(own.key, 1).position == 2
+    assert ledger.branches.totals(own.key, 1).position == 2
     assert ledger.budgets.get(own.key).thought.unreported == 1
 
 
@@ -158,7 +158,7 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
     assert list(range(1, 401)) == sorted(n for positions in written for n in positions)
     assert all(positions == sorted(positions) for positions in written)
     assert all(row.stored == row.actual for row in recount(anywhere, one.key, 1))
-    assert {50} == {anywhere.branches.head(session.key, 1).position for session in own}
+    assert {50} == {anywhere.branches.totals(session.key, 1).position for session in own}
 
 
 def test_two_stores_in_memory_are_two() -> None:

@@ -158,7 +158,7 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
     assert row.counts == Counts(visible=3)
     assert ledger.views.last_request(session.key, 1) is not None
-    assert ledger.branches.head(session.key, 1).portable == len("other")
+    assert ledger.branches.totals(session.key, 1).portable == len("other")
     whole(ledger, session.key)
     assert (
         replace(ledger.erasure.erase_message(session.key, 1, 2, only="reasoning"), copies=())
@@ -248,7 +248,7 @@ def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:
     ledger.erasure.erase_session(session.key, only="reasoning", count=count)
 
     assert asked == [(assistant("No."), "o200k_base")]
-    head = ledger.branches.head(session.key, 1)
+    head = ledger.branches.totals(session.key, 1)
     assert (head.visible, head.exactness) == (7, "exact")
     whole(ledger, session.key)
 
@@ -316,7 +316,7 @@ def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) ->
     assert erased_at(ledger, session.key, three) == []
     for branch in (1, two, three):
         whole(ledger, session.key)
-        assert ledger.branches.head(session.key, branch).position >= 3
+        assert ledger.branches.totals(session.key, branch).position >= 3
 
 
 def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
@@ -346,7 +346,7 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     expected: dict[str, Message] = {}
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.branches.head(key, branch).position
+        head = ledger.branches.totals(key, branch).position
         if kind == "append":
             for row in ledger.messages.append(key, branch, what):
                 expected[row.id] = row.message
@@ -467,9 +467,9 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
     assert replace(done, copies=()) == Erased(thinking_blocks=3)
     for branch in (1, fork):
         assert [row.message.thinking for row in stored_messages(ledger, session.key, branch)] == (
-            [()] * ledger.branches.head(session.key, branch).position
+            [()] * ledger.branches.totals(session.key, branch).position
         )
-        assert ledger.branches.head(session.key, branch).last_thinking is None
+        assert ledger.branches.totals(session.key, branch).last_thinking is None
     assert stored_messages(ledger, session.key, fork)[-1].message.text == "so far"
     whole(ledger, session.key)
 
@@ -503,7 +503,7 @@ def test_a_late_repeat_does_not_bring_back_what_was_erased(ledger: Ledger, only:
         ledger.messages.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
 
     assert len(caught.value.stored) == 3
-    assert ledger.branches.head(session.key, 1).position == 3
+    assert ledger.branches.totals(session.key, 1).position == 3
     stored = ledger.database.read(
         lambda connection: (
             driver(connection).execute("SELECT idempotency_key FROM messages").fetchall()
@@ -578,5 +578,5 @@ def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
         stop.set()
         forking.result()
 
-    assert ledger.branches.head(session.key, 1).position == 40 + 4 * turns
+    assert ledger.branches.totals(session.key, 1).position == 40 + 4 * turns
     whole(ledger, session.key)

@@ -77,7 +77,7 @@ def take(ledger: Ledger, session: SessionRow, branches: list[int], step: Step) -
     """One step in the life of a session, where it is possible."""
     kind, which, what = step
     key, branch = session.key, branches[which % len(branches)]
-    head = ledger.branches.head(key, branch)
+    head = ledger.branches.totals(key, branch)
     if kind == "append":
         batch, idempotency_key, at = what
         ledger.messages.append(

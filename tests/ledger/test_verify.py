@@ -84,7 +84,7 @@ def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]
     branches = [1]
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.branches.head(session.key, branch).position
+        head = ledger.branches.totals(session.key, branch).position
         if kind == "append":
             ledger.messages.append(session.key, branch, what)
         elif kind == "fork":

@@ -175,7 +175,7 @@ def test_usage_of_a_view_equals_a_recount_of_it(
                 sent |= {row.id} if entry.request_facts is not None else set()
                 clearable[row.id] = entry.counts.clearable
         elif kind == "fork":
-            at = min(what, ledger.branches.head(session.key, line.number).position) + 1
+            at = min(what, ledger.branches.totals(session.key, line.number).position) + 1
             number = ledger.branches.fork(session.key, line.number, at)
             kept = [replace(one) for one in line.made if one.last < at and not one.undone]
             lines.append(Line(number, kept))
@@ -220,7 +220,7 @@ def try_to_compact(
 
 
 def try_to_clear(ledger: Ledger, session: SessionRow, line: Line, upto: int) -> None:
-    open_turn = ledger.branches.head(session.key, line.number).turn_start or 0
+    open_turn = ledger.branches.totals(session.key, line.number).turn_start or 0
     now = line.cleared(open_turn)
     inside = {one.number for one in line.in_force(1 << 62, clears=True) if one.last <= upto}
     try:
@@ -238,7 +238,7 @@ def undo(ledger: Ledger, session: SessionRow, line: Line, number: int) -> None:
         with pytest.raises(NotFound):
             ledger.compactions.undo(session.key, line.number, number)
         return
-    turn_start = ledger.branches.head(session.key, line.number).turn_start
+    turn_start = ledger.branches.totals(session.key, line.number).turn_start
     wider = [
         one
         for one in line.in_force(turn_start, clears=found.clears)

@@ -130,14 +130,14 @@ def check_target(target: Path, database: Path | None, *, replace: bool) -> None:
     if database is not None and target in [Path(f"{database}{end}") for end in BESIDE]:
         raise InvalidCall(f"{target.name} is the database itself", hint="name another file")
     subject = f"{target.name} cannot be written"
-    at = files.status_of(target, subject)
-    if at is None:
+    status = files.status_of(target, subject)
+    if status is None:
         files.check_folder(target)
     else:
         own = None if database is None else files.status_of(database, subject)
-        if own is not None and os.path.samestat(at, own):
+        if own is not None and os.path.samestat(status, own):
             raise InvalidCall(f"{target.name} is the database itself", hint="name another file")
-        files.check_file(at, target.name or str(target))
+        files.check_file(status, target.name or str(target))
         if not replace:
             raise taken_error(target)
     if log := log_of(target):

@@ -54,9 +54,9 @@ def status_of(
     return None
 
 
-def check_file(at: os.stat_result, name: str) -> None:
+def check_file(status: os.stat_result, name: str) -> None:
     """Refuse what is no file: a folder, a device, a pipe."""
-    if not stat.S_ISREG(at.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise InvalidCall(f"{name} is not a file", hint=_ANOTHER)
 
 
@@ -69,9 +69,9 @@ def check_folder(path: Path) -> None:
         )
 
 
-def check_ends(at: os.stat_result, subject: str) -> None:
+def check_ends(status: os.stat_result, subject: str) -> None:
     """Refuse a device: reading one may never come to an end."""
-    if stat.S_ISBLK(at.st_mode) or stat.S_ISCHR(at.st_mode):
+    if stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode):
         raise InvalidCall(f"{subject}: it is a device", hint=_ANOTHER)
 
 
@@ -93,14 +93,14 @@ _UNREADABLE: Final = "the file cannot be read"
 
 def check_to_read(path: str | PathLike[str], subject: str) -> os.stat_result:
     """Refuse what is not there, a folder and a device; return what it is, a file or a pipe."""
-    at = status_of(path, subject)
-    if at is None:
+    status = status_of(path, subject)
+    if status is None:
         raise InvalidCall(f"{subject}: there is no such file", hint=_ANOTHER)
-    if stat.S_ISDIR(at.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise InvalidCall(f"{subject}: it is a folder", hint=_ANOTHER)
-    check_ends(at, subject)
-    open_files.check_not_held(at, subject)
-    return at
+    check_ends(status, subject)
+    open_files.check_not_held(status, subject)
+    return status
 
 
 def check_to_read_again(path: str | PathLike[str]) -> None:
@@ -112,8 +112,8 @@ def check_to_read_again(path: str | PathLike[str]) -> None:
 @contextmanager
 def open_to_read(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file, or a pipe, to be read from here to its end."""
-    if (at := status_of(path, _UNREADABLE)) is not None:
-        open_files.check_not_held(at, _UNREADABLE)
+    if (status := status_of(path, _UNREADABLE)) is not None:
+        open_files.check_not_held(status, _UNREADABLE)
     with system_errors(_UNREADABLE), open(path, "rb") as file:
         check_ends(os.fstat(file.fileno()), _UNREADABLE)
         yield file

@@ -32,13 +32,13 @@ HOLDERS: Final[WeakSet[Holder]] = WeakSet()
 _INHERITED: Final[set[tuple[int, int]]] = set()
 
 
-def check_not_held(at: os.stat_result, subject: str) -> None:
+def check_not_held(status: os.stat_result, subject: str) -> None:
     """Refuse a file that a store of this process has open, by whatever name.
 
     Closing a second handle on a file drops every POSIX lock that the process has on it, and
     SQLite writes on as if it still had them. So a file of a store is opened by SQLite alone.
     """
-    if any((at.st_dev, at.st_ino) in holder.held_files() for holder in [*HOLDERS]):
+    if any((status.st_dev, status.st_ino) in holder.held_files() for holder in [*HOLDERS]):
         raise InvalidCall(
             f"{subject}: a store of this process has it open",
             hint="name another file; what the store holds is read through the store",
@@ -50,10 +50,10 @@ def check_not_inherited(path: str) -> None:
     if not _INHERITED:
         return
     try:
-        at = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return
-    if (at.st_dev, at.st_ino) in _INHERITED:
+    if (status.st_dev, status.st_ino) in _INHERITED:
         raise InvalidCall(
             f"{Path(path).name} was open in the process that this one was forked from",
             hint="open it after the fork only, or start this process anew (spawn)",

@@ -221,8 +221,8 @@ def _opened(path: Path | None, *, readers: int) -> SqliteDatabase:
 
 
 def _embedded(path: Path | None, connections: int) -> Database:
-    def build(at: Path) -> None:
-        with closing(_opened(at, readers=connections)) as fresh:
+    def build(new: Path) -> None:
+        with closing(_opened(new, readers=connections)) as fresh:
             fresh.change_schema(schema_version.upgrade)
 
     if path is not None:

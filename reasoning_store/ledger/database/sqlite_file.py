@@ -27,14 +27,14 @@ def is_there(path: Path, module: Any) -> bool:
     """
     # Looked for first: where the file is being made just now, it has no log before.
     log = backup.log_of(path)
-    at = files.status_of(path, f"{path.name} cannot be opened")
-    if at is None:
+    status = files.status_of(path, f"{path.name} cannot be opened")
+    if status is None:
         if log is not None:
             raise backup.log_error(path, log)
         files.check_folder(path)
         return False
-    files.check_file(at, path.name or str(path))
-    if at.st_size == 0:
+    files.check_file(status, path.name or str(path))
+    if status.st_size == 0:
         raise SchemaError(
             f"{path.name} is empty: that is no database of ours",
             hint="if nothing was ever stored in it, delete it; else restore a copy",
@@ -61,8 +61,8 @@ def check_one_name(path: Path) -> None:
 
     Two programs that open it by different names lose what the other one writes.
     """
-    at = files.status_of(path, f"{path.name} cannot be opened")
-    if at is not None and at.st_nlink > 1 and not atomic_file.has_one_name(path):
+    status = files.status_of(path, f"{path.name} cannot be opened")
+    if status is not None and status.st_nlink > 1 and not atomic_file.has_one_name(path):
         raise InvalidCall(
             f"{path.name} has a second name (a hard link), and each would have its own log",
             hint=f"remove the other name, or make a file of its own: cp {path.name} copy.db",
@@ -74,13 +74,13 @@ def check_same(path: Path, was: os.stat_result) -> None:
 
     The log there is the other's, which a program that opened it would take for this one's.
     """
-    at = files.status_of(path, f"{path.name} cannot be opened")
-    if at is None:
+    status = files.status_of(path, f"{path.name} cannot be opened")
+    if status is None:
         raise InvalidCall(
             f"{path.name} cannot be opened again: it was moved away or removed",
             hint="put it back, or close the store: what is written from now on may be lost",
         )
-    if os.path.samestat(was, at):
+    if os.path.samestat(was, status):
         return
     raise InvalidCall(
         f"{path.name} is another file than the one that was opened",

@@ -79,8 +79,8 @@ class SqliteReading:
         with suppress(FileNotFoundError):
             if os.stat(f"{self.path}-wal").st_size:
                 return None
-        at = os.stat(self.path)
-        return at.st_ino, at.st_size, at.st_mtime_ns
+        status = os.stat(self.path)
+        return status.st_ino, status.st_size, status.st_mtime_ns
 
     def _check_log(self, error: Exception) -> None:
         """Refuse a log that can be read only by a user who may write in the folder."""

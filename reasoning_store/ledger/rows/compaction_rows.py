@@ -119,10 +119,15 @@ def in_force_at(
 
     With ``then``, what was in force there at that time.
 
-    Those that end before it and are inside of no other that does: so at an earlier position
-    a narrower one holds where the wider did not apply yet. Two have nothing in common, or
-    one is inside of the other and older: the farthest one that ends before a place holds,
-    and the next ends before that begins. So what is superseded is not read, but for a few.
+    A summary applies once it ends before the turn. Of those that apply, the widest are in force.
+    Say that summary 1 replaces the messages 1 to 4, summary 2 those from 5 to 8, and summary 3,
+    made later, all from 1 to 8:
+
+    - ``turn_start`` 9: all three end before it, and 3 holds the others.
+    - ``turn_start`` 5: only 1 ends before it.
+
+    Two summaries share no message, or the newer holds the older. So the one that ends farthest is
+    in force, of two with the same end the newer; and the next is sought before its first message.
     """
     this: dict[str, Any] = {"key": key, "of": branch}
     farthest, clearings = _HELD

@@ -194,7 +194,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
     values = _parsed_each([data for _, _, data in page.bodies if data is not None])
     headers = _headers(page) if thinking is None else iter(())
     for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
-        position, id_, role, status, at, origin, visible, exactness, shape, digest, kept = head
+        position, id_, role, status, created, origin, visible, exactness, shape, digest, kept = head
         message: Any = _Message()
         message.role, message.status = ROLES[role], _STATUSES[status]
         message.origin = made_by[origin]
@@ -230,7 +230,7 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
         message.blocks = blocks
         message.__class__ = Message
         row.id, row.position, row.branch = id_, position, branch
-        row.message, row.created_at, row.digest = message, at, digest
+        row.message, row.created_at, row.digest = message, created, digest
         row.is_new = False
         row.annotations = None if kept is None else annotations_of(kept)
         row.__class__ = StoredRow

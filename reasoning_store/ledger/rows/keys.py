@@ -86,10 +86,10 @@ _VARIANT = {f"{n:x}": "89ab"[n & 3] for n in range(16)}
 
 def new_id() -> str:
     """Return a UUID of version 7: it sorts by time, and 74 of its bits are random."""
-    at = f"{time.time_ns() // 1_000_000:012x}"
+    clock = f"{time.time_ns() // 1_000_000:012x}"
     random = os.urandom(10).hex()
     variant = _VARIANT[random[3]]
-    return f"{at[:8]}-{at[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[8:]}"
+    return f"{clock[:8]}-{clock[8:]}-7{random[:3]}-{variant}{random[4:7]}-{random[8:]}"
 
 
 def now() -> int:
@@ -109,7 +109,7 @@ class Clock:
 
     def time(self, given: int | None) -> int:
         """Return a time that was given, or else now."""
-        at = self.now() if given is None else given
-        if not -_LAST <= at <= _LAST:
+        moment = self.now() if given is None else given
+        if not -_LAST <= moment <= _LAST:
             raise InvalidCall("created_at: out of range")
-        return at
+        return moment

@@ -167,11 +167,11 @@ def running_totals(steps: Iterable[RunningTotals]) -> Iterator[RunningTotals]:
     return accumulate(steps, add_totals)
 
 
-def own_thinking(before: RunningTotals, at: RunningTotals, *, has_call: bool) -> OwnThinking:
-    """Return what the message at ``at`` thought itself: the difference of two states."""
+def own_thinking(before: RunningTotals, after: RunningTotals, *, has_call: bool) -> OwnThinking:
+    """Return what one message thought itself, from the totals before and after it."""
     return OwnThinking(
-        position=at.position,
-        portable=at.portable - before.portable,
-        opaque={key: own for key, (own, _) in _opaque_between(before, at).items()},
+        position=after.position,
+        portable=after.portable - before.portable,
+        opaque={key: own for key, (own, _) in _opaque_between(before, after).items()},
         has_call=has_call,
     )

@@ -124,9 +124,9 @@ def index_query(connection: Connection, query: Query, owner_key: int, kinds: Ite
         return f"{quote}{word}{end if is_open else quote}"
 
     wanted = {
-        named(word, is_open=term.is_open and at == len(term.words) - 1): None
+        named(word, is_open=term.is_open and index == len(term.words) - 1): None
         for term in query.wanted
-        for at, word in enumerate(term.words)
+        for index, word in enumerate(term.words)
     }
     marks = [marks_of(owner_key, kind) for kind in kinds]
     every = [

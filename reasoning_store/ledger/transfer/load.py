@@ -58,7 +58,7 @@ _NEXT = update(branches_table).where(*of_branch(_h)).values(next_compaction=bind
 _SET_NEXT_COMPACTION = Statement(_NEXT)
 _NEXT_COMPACTION = Statement(_NEXT.where(_h.next_compaction < bindparam("number")))
 """Raise the number of the next compaction to this one."""
-_HEAD = Statement(select(_h.next_position, _h.draft).where(*of_branch(_h)).with_for_update())
+_BRANCH_END = Statement(select(_h.next_position, _h.draft).where(*of_branch(_h)).with_for_update())
 _OF_ID = Statement(
     select(_m.position).where(*of_branch(_m)).where(_m.id == bindparam("this")).limit(1)
 )
@@ -196,8 +196,8 @@ def _refuse_another(
 def _append(connection: Connection, key: int, branch: int, new: Sequence[IncomingMessage]) -> None:
     encoded = [message.encoded for message in new]
     after = new[0].position - 1
-    head = _HEAD.row(connection, {"key": key, "of": branch})
-    live = None if head is None else head[1]
+    branch_row = _BRANCH_END.row(connection, {"key": key, "of": branch})
+    live = None if branch_row is None else branch_row[1]
     # A draft that was exported, and is the message now that it became.
     ending = live if live == encoded[0].columns["id"] else None
     made = message_rows.append(
@@ -222,10 +222,10 @@ def _load_draft(connection: Connection, row: DraftRow) -> None:
     branch has gone on without it.
     """
     this = {"key": row.session_key, "of": row.branch, "this": row.id}
-    head = _HEAD.row(connection, this)
-    if head is None:
+    branch_row = _BRANCH_END.row(connection, this)
+    if branch_row is None:
         raise branches.no_branch(row.branch)
-    next_position, live = head
+    next_position, live = branch_row
     if not row.parts or live == row.id or next_position != row.position:
         return
     if _OF_ID.row(connection, this) is not None:

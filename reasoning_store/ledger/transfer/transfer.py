@@ -149,8 +149,8 @@ class Transfer:
         return encoded._replace(columns={**encoded.columns, **more})
 
     def load_profile(self, owner: str, line: ProfileLine) -> None:
-        at = self._clock.time(line.updated_at)
-        row = profiles.columns_of(owner, line.name, line.settings, now=at)
+        updated_at = self._clock.time(line.updated_at)
+        row = profiles.columns_of(owner, line.name, line.settings, now=updated_at)
         self._database.write(lambda connection: load.load_profile(connection, row))
 
     def begin(
