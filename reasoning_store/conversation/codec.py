@@ -69,8 +69,8 @@ def loads(text: str) -> Any:
 
 def camel(name: str) -> str:
     """Return a field's name as JSON has it."""
-    head, *tail = name.split("_")
-    return head + "".join(part.title() for part in tail)
+    first, *others = name.split("_")
+    return first + "".join(part.title() for part in others)
 
 
 def _names(kind: type) -> dict[str, str]:

@@ -40,15 +40,15 @@ class Term:
 
     def places(self, known: Sequence[Word], texts: Sequence[str]) -> list[tuple[int, int]]:
         """Return its place in a text, from the first character to after the last."""
-        *head, last = self.words
+        *earlier, last = self.words
         if self.is_open:
             ends = [at for at, text in enumerate(texts) if text.startswith(last)]
         else:
             ends = [at for at, text in enumerate(texts) if text == last]
         return [
-            (known[end - len(head)].start, known[end].end)
+            (known[end - len(earlier)].start, known[end].end)
             for end in ends
-            if end >= len(head) and head == texts[end - len(head) : end]
+            if end >= len(earlier) and earlier == texts[end - len(earlier) : end]
         ]
 
 

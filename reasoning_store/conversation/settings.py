@@ -134,7 +134,7 @@ def resolve_settings(
     The settings of a session, a profile, an owner and the environment were checked when they
     were set; those of a call are checked here.
     """
-    given: dict[Layer, Mapping[str, Any]] = {
+    by_layer: dict[Layer, Mapping[str, Any]] = {
         "call": checked(call),
         "session": session or {},
         "profile": profile or {},
@@ -144,7 +144,7 @@ def resolve_settings(
     values: dict[str, Any] = {}
     layers: dict[str, Layer] = {}
     for layer in reversed(LAYERS[:-1]):
-        for key, value in given[layer].items():
+        for key, value in by_layer[layer].items():
             values[key], layers[key] = value, layer
     return Policy(
         SettingValues(**{_FIELDS[key]: value for key, value in checked(values).items()}),
@@ -223,8 +223,8 @@ def refusal(place: str, wrong: Mapping[str, Any]) -> SettingError:
     name = _FIELDS.get(place, place)
     if wrong.get("type") in ("extra_forbidden", "invalid_key"):
         if name in KEY_OF:
-            both = f"{KEY_OF[name]} is set twice, by both its names"
-            return SettingError(both, key=KEY_OF[name], hint="leave one of them out")
+            twice = f"{KEY_OF[name]} is set twice, by both its names"
+            return SettingError(twice, key=KEY_OF[name], hint="leave one of them out")
         meant = _meant(place)
         did_you_mean = f"did you mean {meant}?" if meant else f"the keys are: {', '.join(KEYS)}"
         return SettingError(f"unknown setting {describe(place)}; {did_you_mean}", key=place)

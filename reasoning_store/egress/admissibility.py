@@ -13,11 +13,11 @@ from reasoning_store.conversation.blocks import Origin, ThinkingBlock
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import Rule
+from reasoning_store.egress.verdicts import VerdictRule
 from reasoning_store.wire import contract_lookup
 
 
-def portable_inadmissible_because(to: Target) -> Rule | None:
+def portable_inadmissible_because(to: Target) -> VerdictRule | None:
     """Return the rule by which the target takes no reasoning without a signature or ciphertext."""
     if to.contract.returning.signed:
         return "unsigned"
@@ -26,7 +26,7 @@ def portable_inadmissible_because(to: Target) -> Rule | None:
 
 def opaque_inadmissible_because(
     origin: Origin | None, source_field: str | None, to: Target
-) -> Rule | None:
+) -> VerdictRule | None:
     """Return the rule by which opaque reasoning of this origin may not be sent to the target.
 
     Provider, api and model family have to equal those it came from, and the address where both
@@ -125,13 +125,13 @@ class Admissibility:
     def __init__(self, to: Target) -> None:
         self.to = to
         self._portable = portable_inadmissible_because(to)
-        self._opaque: dict[object, Rule | None] = {}
+        self._opaque: dict[object, VerdictRule | None] = {}
         self._foreign: dict[object, bool] = {}
         self._of_this_api: dict[str | None, bool] = {None: False}
 
     def inadmissible_because(
         self, thinking: ThinkingBlock | ThinkingHeader, origin: Origin | None
-    ) -> Rule | None:
+    ) -> VerdictRule | None:
         """Return the rule by which a thinking block may not be sent; None where it may."""
         if not thinking.opaque:
             return self._portable

@@ -24,8 +24,8 @@ from reasoning_store.egress.verdicts import (
     REASONS,
     SENT,
     RequestWarning,
-    Rule,
     Verdict,
+    VerdictRule,
     ViewedMessage,
     WarningCode,
 )
@@ -116,7 +116,7 @@ class SelectedMessage(NamedTuple):
     verdicts: Sequence[Verdict]
 
     @property
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[VerdictRule]:
         return [verdict.rule for verdict in self.verdicts]
 
     @property
@@ -273,7 +273,7 @@ def _changed_prefix(
                 if altered is not None:
                     return altered
                 if left_out_in_turn or (left_out and (rolling or not position.in_open_turn)):
-                    return "other reasoning before it is withheld"
+                    return "other reasoning before it is left out"
                 if inputs_digest and item.inputs_digest and item.inputs_digest != inputs_digest:
                     return "system or tools have changed since it was made"
     return None

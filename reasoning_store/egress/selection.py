@@ -28,7 +28,7 @@ from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.policy import is_demanded, strip_policy
 from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import REASONS, Rule, Selection, Verdict, ViewedMessage
+from reasoning_store.egress.verdicts import REASONS, Selection, Verdict, VerdictRule, ViewedMessage
 from reasoning_store.wire.contract import Contract
 
 
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
     """Whether reasoning is kept, and the rule that decided."""
 
     kept: bool
-    rule: Rule
+    rule: VerdictRule
 
 
 def select(
@@ -86,7 +86,7 @@ def select(
 
 
 def decide(
-    inadmissible_because: Rule | None,
+    inadmissible_because: VerdictRule | None,
     settings: SettingValues,
     position: TurnPosition,
     to: Target,
@@ -126,7 +126,7 @@ def _block_verdicts(
     tokens = iter(item.counts.thinking)
     verdicts = []
     for number, thinking in _thinking_of(item):
-        inadmissible: Rule | None = "no_place"
+        inadmissible: VerdictRule | None = "no_place"
         if unsendable is None:
             inadmissible = admissibility.inadmissible_because(thinking, message.origin)
         kept, rule = decide(inadmissible, settings, position, admissibility.to)

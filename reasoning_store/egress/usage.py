@@ -29,7 +29,7 @@ from reasoning_store.egress.token_counts import (
     TokensByKind,
     count_fields,
 )
-from reasoning_store.egress.verdicts import Rule
+from reasoning_store.egress.verdicts import VerdictRule
 from reasoning_store.tokens import worst
 
 
@@ -256,7 +256,7 @@ def _kept_tokens(
     return kept
 
 
-def _inadmissible_because(kind: str, origin_of: OriginOf, to: Target) -> Rule | None:
+def _inadmissible_because(kind: str, origin_of: OriginOf, to: Target) -> VerdictRule | None:
     if kind == _PORTABLE:
         return portable_inadmissible_because(to)
     return opaque_inadmissible_because(*origin_of(kind), to)

@@ -12,7 +12,9 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
-Rule: TypeAlias = Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"]
+VerdictRule: TypeAlias = Literal[
+    "kept", "required", "no_place", "origin", "unsigned", "strip", "include"
+]
 
 WarningCode: TypeAlias = Literal[
     # reasoning
@@ -45,11 +47,11 @@ WarningCode: TypeAlias = Literal[
     "nothing_to_send",
 ]
 
-SENT: frozenset[Rule] = frozenset({"kept", "required"})
-LEFT_OUT_BY_SETTING: frozenset[Rule] = frozenset({"strip", "include"})
-INADMISSIBLE: frozenset[Rule] = frozenset({"no_place", "origin", "unsigned"})
+SENT: frozenset[VerdictRule] = frozenset({"kept", "required"})
+LEFT_OUT_BY_SETTING: frozenset[VerdictRule] = frozenset({"strip", "include"})
+INADMISSIBLE: frozenset[VerdictRule] = frozenset({"no_place", "origin", "unsigned"})
 
-REASONS: dict[Rule, str] = {
+REASONS: dict[VerdictRule, str] = {
     "kept": "the settings keep it",
     "required": "the provider demands it back",
     "no_place": "the protocol has no field for it",
@@ -68,7 +70,7 @@ class Verdict(NamedTuple):
     block: int
     """The block's index in that message."""
     kept: bool
-    rule: Rule
+    rule: VerdictRule
     tokens: int
     reason: str
 

@@ -212,8 +212,8 @@ def _compile_grammar(names: tuple[str, ...], families: tuple[str, ...]) -> Gramm
     )
 
 
-def _compile_scan(names: tuple[str, ...], head: list[str], literals: list[str]) -> Scan:
-    """Return the two patterns of one list; ``head`` has the pieces that its tags begin with."""
+def _compile_scan(names: tuple[str, ...], beginning: list[str], literals: list[str]) -> Scan:
+    """Return the two patterns of one list; ``beginning`` has the first pieces of its tags."""
     literals = sorted(set(literals), key=len)
     whole = [re.escape(literal) for literal in literals]
     begun = [_beginnings([re.escape(char) for char in literal[:-1]]) for literal in literals]
@@ -221,8 +221,8 @@ def _compile_scan(names: tuple[str, ...], head: list[str], literals: list[str]) 
         spelled = [[_letter_pattern(char) for char in name] for name in names]
         any_name = "|".join("".join(letters) for letters in spelled)
         any_part = "|".join(_beginnings([*letters, _SPACES]) for letters in spelled)
-        whole.insert(0, f"{''.join(head)}(?:{any_name}){_SPACES}>")
-        begun.insert(0, _beginnings([*head, f"(?:{any_part})"]))
+        whole.insert(0, f"{''.join(beginning)}(?:{any_name}){_SPACES}>")
+        begun.insert(0, _beginnings([*beginning, f"(?:{any_part})"]))
     never = "(?!)"
     return Scan(
         find=re.compile("|".join(whole) or never),

@@ -201,12 +201,12 @@ class SecretMasker:
         self._spellings = sorted(spellings.values(), key=lambda item: -len(item.probe))
         self.lookback = self._reach()
         self._break = _BREAK if self._spellings else _BREAK_OR_LINE
-        self._heads: dict[str, int] = {}
+        self._beginnings: dict[str, int] = {}
         """How the values begin that hold a break, up to that, and their most characters."""
         for spelling in self._spellings:
             if not spelling.wrapped and (found := self._break.search(spelling.probe)):
-                head = spelling.probe[: found.end()]
-                self._heads[head] = max(spelling.span, self._heads.get(head, 0))
+                beginning = spelling.probe[: found.end()]
+                self._beginnings[beginning] = max(spelling.span, self._beginnings.get(beginning, 0))
 
     def _reach(self) -> int:
         """A value inside a key decides where the key ends, so their spans add up."""
@@ -238,7 +238,8 @@ class SecretMasker:
             if text.find(_PEM_BEGINS, 0, at) >= 0:
                 return True
         return any(
-            text.find(head, max(0, at - span + 1), at) >= 0 for head, span in self._heads.items()
+            text.find(beginning, max(0, at - span + 1), at) >= 0
+            for beginning, span in self._beginnings.items()
         )
 
     def _without_values(self, text: str) -> str:

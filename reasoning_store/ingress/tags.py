@@ -220,15 +220,15 @@ class TagFilter:
         while True:
             thinking = self._kind == "thinking"
             scan = self._grammar.inside if thinking else self._grammar.outside
-            stop, found = self._find_delimiter(scan, text, start)
+            stop, delimiter = self._find_delimiter(scan, text, start)
             if stop > start and thinking:
                 self._add_thought(text[start:stop], runs)
             elif stop > start:
                 self._add_visible(text[start:stop], runs, cut=stop < len(text))
-            if found is None:
+            if delimiter is None:
                 break
-            self._take_delimiter(found.group(), runs)
-            start = found.end()
+            self._take_delimiter(delimiter.group(), runs)
+            start = delimiter.end()
         self._carry = text[stop:]
         self._update_plain()
         return runs
@@ -311,14 +311,14 @@ class TagFilter:
         text = self._rejoinable + text
         start = 0
         while True:
-            stop, found = self._find_delimiter(self._grammar.outside, text, start)
+            stop, delimiter = self._find_delimiter(self._grammar.outside, text, start)
             if stop > start:
                 runs.append(Run("visible", text[start:stop], self._block))
-            if found is None:
+            if delimiter is None:
                 break
             self._stripped += 1
-            self._add_event("visible", found.group(), "removed", runs)
-            start = found.end()
+            self._add_event("visible", delimiter.group(), "removed", runs)
+            start = delimiter.end()
         self._rejoinable = text[stop:]
 
     def _add_event(self, kind: Kind, token: str, phase: RunPhase, runs: list[Run]) -> None:

@@ -109,8 +109,8 @@ class AlternatingWriter(MessageWriter):
             self.leading_system += _texts(outgoing.message)
             return
         self._is_leading = False
-        results, rest = _split_results(outgoing)
-        parts = self.write_parts(rest)
+        results, others = _split_results(outgoing)
+        parts = self.write_parts(others)
         is_users = self._turn is not None and self._turn.role == "user"
         has_asked = self._turn is not None and is_users and bool(self._turn.parts)
         if role == "assistant":
@@ -120,7 +120,7 @@ class AlternatingWriter(MessageWriter):
             self._system_after += parts
         elif parts:
             self._turn_of("user").parts += parts
-        elif role == "user" and rest.message.blocks and not has_asked:
+        elif role == "user" and others.message.blocks and not has_asked:
             # Blank, or of a kind that has no place: the turn begins here all the same.
             self._turn_of("user").parts += self.write_parts(_OPENED)
         if results:

@@ -89,8 +89,8 @@ class MessageWriter(ABC):
         outgoing = list(messages)
         for item in outgoing:
             self.write_message(item)
-        named = {} if model is None else {self.model_key: model}
-        body = {} if self.model_is_in_address else named.copy()
+        model_parameter = {} if model is None else {self.model_key: model}
+        body = {} if self.model_is_in_address else model_parameter.copy()
         self.write_body(body, system, tools)
         turn = self.turn_rules(self.contract).open_turn([item.message for item in outgoing])
         not_sent = write_options(options, self.contract.reasoning, body, turn)
@@ -100,7 +100,7 @@ class MessageWriter(ABC):
             options_not_sent=not_sent,
             left_out=tuple(self.left_out),
             added_follower=self.added_follower,
-            address_arguments=named if self.model_is_in_address else {},
+            address_arguments=model_parameter if self.model_is_in_address else {},
         )
 
     @abstractmethod

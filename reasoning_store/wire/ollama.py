@@ -140,10 +140,10 @@ class OllamaReader(EventReader):
         if not isinstance(function, Mapping):
             raise Malformed
         name, call_id, arguments = _text(function.get("name")), item.get("id"), None
-        given = function.get("arguments")
-        if isinstance(given, str):
-            arguments, given = given, None
-        if not isinstance(given, Mapping | None) or not isinstance(call_id, str | None):
+        parameters = function.get("arguments")
+        if isinstance(parameters, str):
+            arguments, parameters = parameters, None
+        if not isinstance(parameters, Mapping | None) or not isinstance(call_id, str | None):
             raise Malformed
         index = self._calls
         self._calls += 1
@@ -152,7 +152,7 @@ class OllamaReader(EventReader):
             id=call_id or call_ids.make_call_id(event.get("created_at"), event.get("model"), index),
             name=name,
             arguments=arguments or "",
-            parameters=dict(given) if given is not None else None,
+            parameters=dict(parameters) if parameters is not None else None,
             is_complete=True,
         )
 

@@ -213,7 +213,9 @@ def test_every_code_that_a_program_may_meet_is_explained() -> None:
         for word in re.findall(r"`(\w+)`", cell)
     }
     listed = {word for words in TABLES for word in get_args(words)}
-    beside = {word for words in (verdicts.Rule, budget.BudgetState) for word in get_args(words)}
+    beside = {
+        word for words in (verdicts.VerdictRule, budget.BudgetState) for word in get_args(words)
+    }
 
     assert tables == listed
     assert beside <= set(re.findall(r"`(\w+)`", page))

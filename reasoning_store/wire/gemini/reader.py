@@ -81,7 +81,7 @@ class GeminiReader(EventReader):
 
     def reset(self) -> None:
         self._candidates: dict[int, Candidate] = {}
-        self._named: tuple[str | None, str | None] = (None, None)
+        self._origin: tuple[str | None, str | None] = (None, None)
         self._interaction = gemini_interactions.InteractionsReader(self._contract)
 
     def read_event(self, event: Event) -> list[Chunk]:
@@ -104,7 +104,7 @@ class GeminiReader(EventReader):
         candidates = event.get("candidates")
         if not isinstance(candidates, list | None):
             raise Malformed
-        named = self._id_and_model(event)
+        origin = self._id_and_model(event)
         out: list[Chunk] = []
         finishes: list[Chunk] = []
         for position, candidate in enumerate(candidates or ()):
@@ -114,7 +114,7 @@ class GeminiReader(EventReader):
             if not isinstance(candidate, Mapping) or not is_index(number):
                 self.wrong.append(candidate)
                 continue
-            out += self._read_candidate(candidate, number, named[0])
+            out += self._read_candidate(candidate, number, origin[0])
             if reason := _finish_reason(candidate):
                 finishes.append(FinishChunk(reason=reason, choice=number))
         feedback = (
@@ -125,9 +125,9 @@ class GeminiReader(EventReader):
         if reason := text_of(field(feedback, "blockReason")):
             finishes.append(FinishChunk(reason=reason))
         out += [*self._usage(event), *finishes]
-        if named != self._named and (out or not self.wrong):
-            self._named = named
-            out.insert(0, OriginChunk(response_id=named[0], model=named[1]))
+        if origin != self._origin and (out or not self.wrong):
+            self._origin = origin
+            out.insert(0, OriginChunk(response_id=origin[0], model=origin[1]))
         return out
 
     def _read_candidate(
@@ -162,7 +162,7 @@ class GeminiReader(EventReader):
 
     def _id_and_model(self, event: Mapping[str, Any]) -> tuple[str | None, str | None]:
         """Return the response's id and model, as far as they are known with this event."""
-        response_id, model = self._named
+        response_id, model = self._origin
         return (
             response_id or text_of(field(event, "responseId")),
             model or text_of(field(event, "modelVersion")),

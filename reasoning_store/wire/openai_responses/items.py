@@ -353,17 +353,17 @@ class Item:
         parameters = None if isinstance(whole, str | None) else whole
         if begun and parameters is not None and not isinstance(parameters, Mapping):
             wrong.append(parameters)
-        rest = self.arguments.rest(whole if isinstance(whole, str) else "")
+        arguments = self.arguments.rest(whole if isinstance(whole, str) else "")
         if free and parameters is None:
-            rest = json.dumps(rest, ensure_ascii=False)[1:-1]
-            rest = (rest if begun else _OPEN_INPUT + rest) + _CLOSE_INPUT
+            arguments = json.dumps(arguments, ensure_ascii=False)[1:-1]
+            arguments = (arguments if begun else _OPEN_INPUT + arguments) + _CLOSE_INPUT
         call_id = data.get("call_id")
         return [
             ToolCallChunk(
                 index=self.number,
                 id=call_id if isinstance(call_id, str) and call_id else self.id,
                 name=data["name"],
-                arguments=rest,
+                arguments=arguments,
                 parameters=parameters,
                 is_complete=True,
                 metadata=self._call_metadata(data),

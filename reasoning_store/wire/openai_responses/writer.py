@@ -126,20 +126,20 @@ class ResponsesWriter(MessageWriter):
         return [{"role": role, "content": parts}]
 
     def _reply_items(self, message: Message, blocks: Sequence[Block]) -> list[Item]:
-        named = False  # whether items may carry their ids: their reasoning is before them
+        with_id = False  # whether items may carry their ids: their reasoning is before them
         items: list[Item] = []
         spoken: Item | None = None  # the last message written, which the next text may be part of
         for block in blocks:
             if isinstance(block, ThinkingBlock):
                 items.append(self._write_reasoning(block))
-                named = True
+                with_id = True
             elif isinstance(block, TextBlock):
                 if block.text:
                     before = spoken if items and items[-1] is spoken else None
-                    spoken = self._write_text(before, block, named=named)
+                    spoken = self._write_text(before, block, with_id=with_id)
                     items += [] if spoken is before else [spoken]
             elif isinstance(block, ToolCallBlock):
-                items.append(self._write_call(block, named=named))
+                items.append(self._write_call(block, with_id=with_id))
             elif isinstance(block, RawBlock) and self._is_returned(block, message):
                 if block.data.get("type") in _NEEDS_NO_REASONING:
                     self._add_follower(items)
@@ -196,10 +196,10 @@ class ResponsesWriter(MessageWriter):
             item["signature"] = block.signature
         return item
 
-    def _write_text(self, before: Item | None, block: TextBlock, *, named: bool) -> Item:
+    def _write_text(self, before: Item | None, block: TextBlock, *, with_id: bool) -> Item:
         """Return a text as a message: the one before, where it is part of that, or a new one."""
         about = block.provider_metadata or {}
-        item_id = about.get("item_id") if named else None
+        item_id = about.get("item_id") if with_id else None
         phase = {"phase": about["phase"]} if about.get("phase") else {}
         if item_id and before is not None and before.get("id") == item_id:
             before["content"].append(_write_text_part(block, about))
@@ -215,7 +215,7 @@ class ResponsesWriter(MessageWriter):
             }
         return {"type": "message", "role": "assistant", "content": block.text, **phase}
 
-    def _write_call(self, block: ToolCallBlock, *, named: bool) -> Item:
+    def _write_call(self, block: ToolCallBlock, *, with_id: bool) -> Item:
         about = block.provider_metadata or {}
         if kind := typed_calls.type_of(block):
             self._types[block.id] = kind
@@ -223,7 +223,7 @@ class ResponsesWriter(MessageWriter):
             call_id = block.id
             return typed_calls.write_call(block, kind, item_id, call_id)
         item: Item = {name: about[name] for name in _OF_CALLS if about.get(name)}
-        if named and self._is_new(about.get("item_id")):
+        if with_id and self._is_new(about.get("item_id")):
             item["id"] = about["item_id"]
         item["call_id"] = block.id
         item["name"] = block.name
