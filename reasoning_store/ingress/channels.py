@@ -270,7 +270,7 @@ class Channels:
         return has_begun or _makes_block(chunk.metadata)
 
     def _let_wait(self, source: str, chunk: ReasoningChunk) -> None:
-        """Let a piece wait that may be a copy, and take from a copy its seal."""
+        """Let a piece wait that may be a copy; the thought gets the seal of its copy."""
         key, thought = chunk.content_index, self._last_mirrored
         makes_block = _makes_block(chunk.metadata)
         if not chunk.text and not makes_block:

@@ -28,7 +28,7 @@ Pieces: TypeAlias = Sequence[str]
 
 
 def find_copies(thoughts: Sequence[Pieces], native: Iterable[Pieces]) -> list[bool]:
-    """Return of each thought whether it begins a native one, or all of them together."""
+    """Return, for each thought, whether a native one or all of them together begin with it."""
     whole = [without_white_space(pieces) for pieces in native]
     known = sorted([*whole, "".join(whole)])
     copies = []
@@ -93,14 +93,14 @@ class MirroredFields:
             self._first_pieces.append(text)
 
     def choose_first(self, source: str, text: str) -> str:
-        """Take a field for the first; return its earlier text, which was only blank."""
+        """Make a field the first; return its earlier text, which is blank."""
         self.first = source
         self.add_first(text)
         own = [key for key in self._waiting if key[0] == source]
         return "".join([piece for key in own for piece in self._waiting.pop(key).pieces])
 
     def take_blank(self, source: str, key: int | None, text: str) -> str:
-        """Count a blank piece of a thought that is real; return the thought's earlier text."""
+        """Take a blank piece of a real thought; return the thought's earlier text."""
         waiting = self._waiting.pop((source, key), None)
         earlier = "".join(waiting.pieces) if waiting else ""
         if earlier or text:
@@ -126,7 +126,7 @@ class MirroredFields:
             self._count_copy(waiting)
 
     def settle(self) -> list[tuple[WaitingThought, bool]]:
-        """Return the waiting thoughts, and of each whether it is a copy of the first field."""
+        """Return each waiting thought, with whether it is a copy of the first field."""
         waiting, self._waiting = self._waiting, {}
         settled = [(item, self._is_copy(item)) for item in waiting.values()]
         for item, is_copy in settled:

@@ -186,7 +186,7 @@ def is_address(base_url: str) -> bool:
 
 
 def provider_id(provider: str | None, base_url: str | None = None) -> str | None:
-    """Return a provider's own id: aliases resolved, unknown names in lower case as they are."""
+    """Return a provider's id, by any of its names; an unknown name in lower case."""
     known = find_host(provider, base_url)
     if known is not None:
         return known.id
@@ -269,7 +269,7 @@ _emptied_by_change: list[Callable[[], None]] = []
 
 
 def cached(function: Callable[P, T]) -> Callable[P, T]:
-    """Return a function that keeps the answers that it gave, as long as the contracts hold."""
+    """Return a function that remembers its answers until the contracts change."""
     kept = lru_cache(maxsize=256)(function)
     _emptied_by_change.append(kept.cache_clear)
 
@@ -352,7 +352,7 @@ def _id(ids: Mapping[str, str], name: str) -> str:
 def _laid_over(
     rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any], ids: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return a row laid over the one it is like, its provider's for all models, or the api's."""
+    """Return a row over its ``like``, else its provider's for all models, else the api's."""
     like = _id(ids, row["like"]) if "like" in row else None
     without_models = [other for other in reversed(rows) if "models" not in other]
     for_all = {(other.get("provider"), other["api"]): other for other in without_models}
@@ -364,7 +364,7 @@ def _laid_over(
 
 
 def resolve_likes(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tables with every row complete that names another it is like."""
+    """Return the tables, with the rules of the row that a row names as ``like`` filled in."""
     rows: list[Mapping[str, Any]] = []
     for row in data["contract"]:
         if "like" in row:
