@@ -85,7 +85,7 @@ _BATCHES = Statement(
 
 def _strays() -> dict[tuple[str, str], Statement]:
     """For each foreign key: the rows of a table that belong to no row of another."""
-    found: dict[tuple[str, str], Statement] = {}
+    statements: dict[tuple[str, str], Statement] = {}
     for table in metadata.sorted_tables:
         for key in table.foreign_key_constraints:
             pairs = [(element.parent, element.column) for element in key.elements]
@@ -97,8 +97,8 @@ def _strays() -> dict[tuple[str, str], Statement]:
                 *(mine.is_not(None) for mine, _ in pairs),
                 ~exists().where(*(mine == other.c[its.name] for mine, its in pairs)),
             )
-            found[table.name, key.referred_table.name] = Statement(statement.limit(_AT_MOST))
-    return found
+            statements[table.name, key.referred_table.name] = Statement(statement.limit(_AT_MOST))
+    return statements
 
 
 _STRAYS = _strays()
@@ -149,13 +149,13 @@ def session(
             problem("unreadable", type(error).__name__, branch)
         return None
 
-    found = attempted(None, sessions.by_key)
+    session_row = attempted(None, sessions.by_key)
     lineages = attempted(None, branches.all_of)
-    if found is None or lineages is None:
+    if session_row is None or lineages is None:
         return None, [], problems
     by_number = {one.number: one for one in lineages}
 
-    for code, detail in audit_session.session(connection, key, found, by_number, encodings):
+    for code, detail in audit_session.session(connection, key, session_row, by_number, encodings):
         problem(code, detail)
     attempted(None, budgets.get)
     for number, origin in attempted(None, origins.texts) or ():
@@ -181,7 +181,7 @@ def session(
         held = by_number.get(branch)
         if held is None or not batch or position + batch > held.next_position:
             problem("batch", "what its idempotency key covers is not there", branch, position)
-    return found, lineages, problems
+    return session_row, lineages, problems
 
 
 def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
@@ -346,7 +346,7 @@ class Audit:
     ) -> tuple[int, list[Problem]]:
         """Return how many messages a session has, and its problems with its name on them."""
         try:
-            found, lineages, problems = self._database.read(session, key, encodings)
+            session_row, lineages, problems = self._database.read(session, key, encodings)
         except CorruptRow as error:
             return 0, [Problem("unreadable", str(error), key)]
         messages = 0
@@ -354,10 +354,11 @@ class Audit:
             messages += lineage.next_position - lineage.first
             for part in lineage.own_messages.pages():
                 problems += self._verify_messages(key, part)
-        if found is None:
+        if session_row is None:
             return messages, problems
         return messages, [
-            replace(problem, owner=found.owner, session=found.id) for problem in problems
+            replace(problem, owner=session_row.owner, session=session_row.id)
+            for problem in problems
         ]
 
     def _verify_messages(self, key: int, part: Segment) -> list[Problem]:

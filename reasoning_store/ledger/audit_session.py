@@ -59,19 +59,19 @@ _USED = Statement(
 def session(
     connection: Connection,
     key: int,
-    found: SessionRow,
+    row: SessionRow,
     branches: Collection[int],
     encodings: Collection[str] | None,
 ) -> Iterator[Found]:
     """Yield what is wrong with a session's row; ``encodings`` None is any."""
     ((owner_key, next_branch, archived),) = _ROW.rows(connection, {"key": key})
-    if keys.session_key(found.owner, found.id) != key or keys.owner_key(found.owner) != owner_key:
+    if keys.session_key(row.owner, row.id) != key or keys.owner_key(row.owner) != owner_key:
         yield "session", "its key is not that of its owner and id"
-    if set(branches) != set(range(1, next_branch)) or found.current_branch not in branches:
+    if set(branches) != set(range(1, next_branch)) or row.current_branch not in branches:
         yield "session", "its branches are not those that it has made"
     if archived not in _ARCHIVED:
         yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"
-    if encodings is not None and found.encoding not in encodings:
+    if encodings is not None and row.encoding not in encodings:
         yield "session", f"its encoding is not known, and is one of {_listed(encodings)}"
     for name, detail in budget_problems(connection, key):
         yield "budget", f"{name} {detail}"

@@ -221,21 +221,22 @@ def totals_at(
 
     Those at 0 are empty.
     """
-    found = {0: PositionTotals(NOTHING, has_call=False)}
+    by_position = {0: PositionTotals(NOTHING, has_call=False)}
     wanted = [position for position in positions if position]
     for start in range(0, len(wanted), len(_PLACES)):
         params: dict[str, Any] = {"key": key, **_NOWHERE}
-        for (number, at), position in zip(_PLACES, wanted[start:], strict=False):
-            params[number], params[at] = segment_at(branch, position).branch, position
+        for (branch_name, position_name), position in zip(_PLACES, wanted[start:], strict=False):
+            params[branch_name] = segment_at(branch, position).branch
+            params[position_name] = position
         try:
             for _, position, has_call, *sums in _TOTALS_AT.rows(connection, params):
                 carried = decode.decode_totals(position, sums)
-                found[position] = PositionTotals(carried, bool(has_call))
+                by_position[position] = PositionTotals(carried, bool(has_call))
         except decode.UNREADABLE:
             raise CorruptRow("the state that a message carries cannot be read back") from None
-    if not found.keys() >= set(wanted):
+    if not by_position.keys() >= set(wanted):
         raise CorruptRow("a message that the branch counts is not there")
-    return found
+    return by_position
 
 
 def add_branch(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:

@@ -78,10 +78,10 @@ def row_of(summary: NewMessage | None, **about: Any) -> CompactionRow:
 
 
 def basis(
-    connection: Connection, key: int, found: BranchRow, first: int, last: int
+    connection: Connection, key: int, branch_row: BranchRow, first: int, last: int
 ) -> RangeSnapshot:
     """Return a range as it is now; refuse one that no summary can replace."""
-    branch_totals = found.totals
+    branch_totals = branch_row.totals
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
     if first < 1 or last > branch_totals.position:
@@ -90,14 +90,14 @@ def basis(
         raise InvalidCall(
             "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
         )
-    carried = branches.totals_at(connection, key, found, [first - 1, first, last, last + 1])
+    carried = branches.totals_at(connection, key, branch_row, [first - 1, first, last, last + 1])
     if carried[first].totals.turn_start != first or carried[last + 1].totals.turn_start != last + 1:
         raise InvalidCall(
             f"from {first} to {last} are no whole turns",
             hint="a turn is a real user message and all that follows it up to the next one",
         )
     inside = []
-    for number, begin, end, kind in _not_superseded(connection, key, found.number):
+    for number, begin, end, kind in _not_superseded(connection, key, branch_row.number):
         if kind == "clearing":
             continue
         if first <= begin and end <= last:
@@ -111,9 +111,11 @@ def basis(
     return RangeSnapshot(first, last, sums, tuple(inside))
 
 
-def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int) -> RangeSnapshot:
+def clearing_basis(
+    connection: Connection, key: int, branch_row: BranchRow, last: int
+) -> RangeSnapshot:
     """Return what is to be cleared now; refuse a place up to which no results can be."""
-    branch_totals = found.totals
+    branch_totals = branch_row.totals
     if not 1 <= check_number("a position", last) <= branch_totals.position:
         raise branches.no_position(last)
     if branch_totals.turn_start is None or last >= branch_totals.turn_start:
@@ -121,17 +123,17 @@ def clearing_basis(connection: Connection, key: int, found: BranchRow, last: int
             "what tools answered in the open turn is not cleared",
             hint="clear up to a position before it",
         )
-    cleared = in_force_at(connection, key, found.number, branch_totals.turn_start).cleared
+    cleared = in_force_at(connection, key, branch_row.number, branch_totals.turn_start).cleared
     if cleared is not None and last <= cleared.last:
         raise Conflict(
             f"the tool results up to {cleared.last} are cleared already",
             hint=f"clear beyond, or undo that first: it is number {cleared.number}",
         )
     sums = totals.totals_between(
-        totals.NOTHING, branches.totals_at(connection, key, found, [last])[last].totals
+        totals.NOTHING, branches.totals_at(connection, key, branch_row, [last])[last].totals
     )
     # On a fork, one that reaches farther may not be in force before its own turn has begun.
-    rows = _not_superseded(connection, key, found.number)
+    rows = _not_superseded(connection, key, branch_row.number)
     inside = [number for number, _, end, kind in rows if kind == "clearing" and end <= last]
     return RangeSnapshot(1, last, sums, tuple(inside))
 
@@ -196,12 +198,12 @@ def _basis_of(
     connection: Connection, key: int, branch: int, wanted: NewCompaction
 ) -> RangeSnapshot:
     """Return what is wanted now; refuse what is not as it was when that was planned."""
-    found = branches.get(connection, key, branch)
+    branch_row = branches.get(connection, key, branch)
     try:
         if wanted.kind == "clearing":
-            snapshot = clearing_basis(connection, key, found, wanted.last)
+            snapshot = clearing_basis(connection, key, branch_row, wanted.last)
         else:
-            snapshot = basis(connection, key, found, wanted.first, wanted.last)
+            snapshot = basis(connection, key, branch_row, wanted.first, wanted.last)
         if wanted.expected in (None, snapshot):
             return snapshot
     except InvalidCall:
@@ -230,11 +232,11 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     ends before the fork's own turn, and none of its own has begun.
     """
     lock(connection, key, branch)
-    found = get(connection, key, branch, number)
-    if found.undone_at is not None:
-        return found
+    row = get(connection, key, branch, number)
+    if row.undone_at is not None:
+        return row
     lineage = branches.get(connection, key, branch)
-    wider = _in_its_place(found, in_force_at(connection, key, branch, lineage.totals.turn_start))
+    wider = _in_its_place(row, in_force_at(connection, key, branch, lineage.totals.turn_start))
     if wider is not None:
         raise Conflict(
             "a wider one has replaced it", hint=f"undo that one first: it is number {wider}"
@@ -242,27 +244,25 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     this = {"key": key, "of": branch}
     undone_at = sessions.time_after_all(connection, key, now)
     _UNDO.run(connection, {**this, "this": number, "now": undone_at})
-    _HAND_ON.run(connection, {**this, "by": number, "around": found.superseded_by})
-    if "clearing" in found.along:
+    _HAND_ON.run(connection, {**this, "by": number, "around": row.superseded_by})
+    if "clearing" in row.along:
         with suppress(Conflict):  # a wider one holds in its place
-            undo(connection, key, branch, found.along["clearing"], now=now)
-    if "settings" in found.along:
-        _restore_settings(connection, key, found.along["settings"])
+            undo(connection, key, branch, row.along["clearing"], now=now)
+    if "settings" in row.along:
+        _restore_settings(connection, key, row.along["settings"])
     return get(connection, key, branch, number)
 
 
-def _in_its_place(found: CompactionRow, there: ActiveCompactions) -> int | None:
+def _in_its_place(row: CompactionRow, there: ActiveCompactions) -> int | None:
     """Return the one in force that replaces another one."""
-    if found.kind == "summary":
+    if row.kind == "summary":
         around = [
-            one.number
-            for one in there.ranges
-            if one.first <= found.first and found.last <= one.last
+            one.number for one in there.ranges if one.first <= row.first and row.last <= one.last
         ]
     else:
         cleared = there.cleared
-        around = [cleared.number] if cleared is not None and found.last <= cleared.last else []
-    return next((number for number in around if number != found.number), None)
+        around = [cleared.number] if cleared is not None and row.last <= cleared.last else []
+    return next((number for number in around if number != row.number), None)
 
 
 def _restore_settings(connection: Connection, key: int, changed: Mapping[str, Any]) -> None:

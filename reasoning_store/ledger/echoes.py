@@ -54,8 +54,8 @@ def match_branches(
 
     ``holding`` is the place of a message that the branch has to hold.
     """
-    found: EchoMatch | None = None
-    best: tuple[int, int, int] | None = None
+    best: EchoMatch | None = None
+    best_score: tuple[int, int, int] | None = None
     latest = branches.all_of(connection, key)[-_MOST_BRANCHES:]
     for branch in reversed(latest):
         if holding is not None and not branch.holds(holding):
@@ -64,9 +64,9 @@ def match_branches(
         matched = [position for position in match.positions if position is not None]
         after = match.last - (matched[-1] if matched else 0)
         score = (len(matched), -after, branch.number)
-        if best is None or score > best:
-            found, best = match, score
-    return found
+        if best_score is None or score > best_score:
+            best, best_score = match, score
+    return best
 
 
 def _match(

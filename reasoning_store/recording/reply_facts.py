@@ -105,12 +105,12 @@ class ReplyTimes:
 
     def to_annotations(self) -> dict[str, float]:
         """Return the times as JSON has them; none of a reply of which nothing was streamed."""
-        found: dict[str, float] = {}
+        times: dict[str, float] = {}
         thought = self._thought
         if self._thinks_since is not None:
             thought = (thought or 0.0) + self._last - self._thinks_since
         if thought is not None:
-            found["secondsThought"] = round(thought, 3)
+            times["secondsThought"] = round(thought, 3)
         if self._first is not None:
-            found["secondsToFirstToken"] = round(self._first - self._began, 3)
-        return found
+            times["secondsToFirstToken"] = round(self._first - self._began, 3)
+        return times

@@ -194,8 +194,8 @@ class ReplyRecorder:
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
         with self.draft.adding:
-            rest = [] if self.over or self.is_stopped else self._normalizer.close()
-            self.draft.parts.add(rest)
+            last_chunks = [] if self.over or self.is_stopped else self._normalizer.close()
+            self.draft.parts.add(last_chunks)
         self._end(interrupted=False)
         self.report(None)
         if self.is_stopped:
@@ -208,7 +208,7 @@ class ReplyRecorder:
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return rest
+        return last_chunks
 
     @property
     def is_stopped(self) -> bool:

@@ -60,24 +60,24 @@ def check_fed(stream: Any, *, is_begun: bool) -> None:
         )
 
 
-def check_stream(given: Any, *, awaited: bool) -> None:
+def check_stream(stream: Any, *, awaited: bool) -> None:
     """Refuse a value that gives no events; ``awaited`` if it may be asynchronous."""
-    if isinstance(given, str | bytes | bytearray):
+    if isinstance(stream, str | bytes | bytearray):
         raise InvalidCall(
             "record() reads provider events, not text",
             hint="append(rs.normalize_response(text)) stores a whole answer",
         )
-    if is_whole(given) or isinstance(given, Iterable):
+    if is_whole(stream) or isinstance(stream, Iterable):
         return
-    if isinstance(given, AsyncIterable):
+    if isinstance(stream, AsyncIterable):
         if awaited:
             return
         raise InvalidCall("this stream is asynchronous", hint="record it with rs.AsyncStore")
-    if isinstance(given, Awaitable):
+    if isinstance(stream, Awaitable):
         raise InvalidCall("this stream was not awaited", hint="record(await client...create(...))")
     raise InvalidCall(
-        f"the stream must be iterable, not {type(given).__name__}",
-        hint=_OURS if _is_ours(given) else "enter a context manager first: with ... as stream",
+        f"the stream must be iterable, not {type(stream).__name__}",
+        hint=_OURS if _is_ours(stream) else "enter a context manager first: with ... as stream",
     )
 
 

@@ -53,19 +53,19 @@ class Gateway:
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes, each also below the name of a mode: ``/render/v1/...``."""
-        found: list[BaseRoute] = []
+        routes: list[BaseRoute] = []
         for prefix in ("", *(f"/{mode}" for mode in MODES)):
-            found += [
+            routes += [
                 Route(f"{prefix}/v1/{name}", self.chat, methods=["POST"])
                 for name in ("chat/completions", "responses", "messages")
             ]
-            found += [
+            routes += [
                 Route(f"{prefix}/v1/models", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/models/{{model:path}}", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/messages/count_tokens", self.count, methods=["POST"]),
                 Route(f"{prefix}/v1/responses/compact", self.compact, methods=["POST"]),
             ]
-        return found
+        return routes
 
     async def close(self) -> None:
         await self._upstream.close()

@@ -72,7 +72,7 @@ class SessionBranch:
 
     def append(
         self,
-        given: Any,
+        messages: Any,
         ids: Any,
         idempotency_key: str | None,
         after: int | str | None,
@@ -81,8 +81,8 @@ class SessionBranch:
     ) -> list[Stored]:
         """Store messages at the end, as one."""
         # Anything else goes on as one message, and is refused there as not being one.
-        several = type(given) is list or are_several(given)
-        batch = list(enumerate(given)) if several else [(None, given)]
+        several = type(messages) is list or are_several(messages)
+        batch = list(enumerate(messages)) if several else [(None, messages)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
         entries = [self.state.prepare(item, self.row.encoding, at=at) for at, item in batch]
         if ids is not None:

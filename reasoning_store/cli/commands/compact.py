@@ -249,10 +249,10 @@ def _print_result(
 def list_(call: Call, where: Where) -> None:
     """List the summaries and clearings in force."""
     with where.open(call) as session:
-        found = session.compactions()
+        compactions = session.compactions()
     print_answer(
         call,
-        [answer_fields(one, _COMPACTION) for one in found],
+        [answer_fields(one, _COMPACTION) for one in compactions],
         lambda page: page.table(
             ("id", "messages", "tokens", "summary"),
             [
@@ -262,7 +262,7 @@ def list_(call: Call, where: Where) -> None:
                     str(one.tokens),
                     "tool results cleared" if one.summary is None else shorten(one.summary, 60),
                 )
-                for one in found
+                for one in compactions
             ],
             right=("id", "tokens"),
         ),

@@ -88,15 +88,15 @@ _TRANSACTIONS = (
 
 def misplaced(cluster: Cluster) -> str | None:
     """Return which table lies where no session could be read; None where all are well."""
-    groups = {one.colocation for one in cluster.tables.values() if one.kind == "hash"}
-    for name, one in cluster.tables.items():
+    groups = {table.colocation for table in cluster.tables.values() if table.kind == "hash"}
+    for name, table in cluster.tables.items():
         wanted = (
             ("local", "reference") if name == schema_version.VERSION_TABLE else ("local", "hash")
         )
-        if one.kind not in wanted:
-            return f"the table {name} is not distributed by {KEY}, but as a {one.kind} table"
-        if one.column not in (None, KEY):
-            return f"the table {name} is distributed by {one.column}, not by {KEY}"
+        if table.kind not in wanted:
+            return f"the table {name} is not distributed by {KEY}, but as a {table.kind} table"
+        if table.column not in (None, KEY):
+            return f"the table {name} is distributed by {table.column}, not by {KEY}"
     if len(groups) > 1:
         return "the tables are distributed in groups that do not lie together"
     return None
@@ -151,11 +151,11 @@ def plan(url: str) -> Plan:
 
 def distribute(url: str) -> Plan:
     """Distribute what is not, remove what that leaves on the coordinator; return what was done."""
-    found = plan(url)
-    if found.missing is not None:
-        raise InvalidCall(found.missing, hint=found.help)
-    if not found.steps:
-        return found
+    planned = plan(url)
+    if planned.missing is not None:
+        raise InvalidCall(planned.missing, hint=planned.help)
+    if not planned.steps:
+        return planned
     database = opening.connect(url, connections=1)
     try:
         steps = [
@@ -163,7 +163,7 @@ def distribute(url: str) -> Plan:
             for choose, left in _TRANSACTIONS
             for step in database.change_schema(partial(_run_steps, choose=choose, left=left))
         ]
-        return replace(found, steps=tuple(steps))
+        return replace(planned, steps=tuple(steps))
     finally:
         database.close()
 

@@ -138,16 +138,16 @@ def in_force_at(
     clearing = clearings.row(connection, {**this, "before": before})
     ranges: list[SummaryRange] = []
     try:
-        found = farthest.rows(connection, {**this, "before": before})
-        while found:
-            for number, first, last, tokens, exactness in found:
+        rows = farthest.rows(connection, {**this, "before": before})
+        while rows:
+            for number, first, last, tokens, exactness in rows:
                 if last < before:
                     made = SummaryRange(number, first, last, tokens, EXACTNESS_OF[exactness])
                     ranges.insert(0, made)
                     before = first
-            if before <= 1 or len(found) < _AT_ONCE:
+            if before <= 1 or len(rows) < _AT_ONCE:
                 break
-            found = farthest.rows(connection, {**this, "before": before})
+            rows = farthest.rows(connection, {**this, "before": before})
     except UNREADABLE:
         raise CorruptRow("a compaction cannot be read back") from None
     return ActiveCompactions(
@@ -232,24 +232,24 @@ def placement_problems(every: Iterable[CompactionRow], end: int) -> Iterator[tup
 
     First those that would be wrong on any branch, since others may seem wrong next to them.
     """
-    ranges = sorted(every, key=lambda one: (one.first, one.number))
-    for one in ranges:
-        if not 1 <= one.first <= one.last < end:
-            yield one.number, "has no such range"
-        if one.kind == "clearing" and one.first != 1:
-            yield one.number, "does not begin at 1"
-    there = {one.number: one for one in ranges}
+    ranges = sorted(every, key=lambda row: (row.first, row.number))
+    for row in ranges:
+        if not 1 <= row.first <= row.last < end:
+            yield row.number, "has no such range"
+        if row.kind == "clearing" and row.first != 1:
+            yield row.number, "does not begin at 1"
+    there = {row.number: row for row in ranges}
     by = superseders(ranges)
     last = 0
-    for one in ranges:
-        if not all(_holds(one, there.get(inside)) for inside in one.supersedes):
-            yield one.number, "supersedes what is not inside of it"
-        if one.superseded_by != by.get(one.number):
-            yield one.number, "is not superseded by the one that it names"
-        if one.kind == "summary" and one.undone_at is None and one.superseded_by is None:
-            if one.first <= last:
-                yield one.number, "reaches into another"
-            last = one.last
+    for row in ranges:
+        if not all(_holds(row, there.get(inside)) for inside in row.supersedes):
+            yield row.number, "supersedes what is not inside of it"
+        if row.superseded_by != by.get(row.number):
+            yield row.number, "is not superseded by the one that it names"
+        if row.kind == "summary" and row.undone_at is None and row.superseded_by is None:
+            if row.first <= last:
+                yield row.number, "reaches into another"
+            last = row.last
 
 
 def _holds(wider: CompactionRow, inside: CompactionRow | None) -> bool:

@@ -153,15 +153,15 @@ def _append_on_sqlite(
     this = (key, branch)
     sql = _statements(connection)
     cursor = driver(connection).cursor()
-    head = cursor.execute(sql.read_branch, this).fetchone()
-    if head is None:
+    branch_row = cursor.execute(sql.read_branch, this).fetchone()
+    if branch_row is None:
         return None
-    first: int = head[0]
-    if head[1] != ending or after not in (None, first - 1):
+    first: int = branch_row[0]
+    if branch_row[1] != ending or after not in (None, first - 1):
         return None
     for number, text in {item.origin for item in encoded if item.origin}:
         cursor.execute(sql.insert_origin, (key, number, text))
-    carried = decode_totals(first - 1, head[2:])
+    carried = decode_totals(first - 1, branch_row[2:])
     for item in encoded:
         carried = add_totals(carried, item.own)
         place = (*this, carried.position)
@@ -197,18 +197,18 @@ def _append_on_postgres(
     now: int,
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
-    heads, texts, thoughts, kinds = [], [], [], []
+    message_rows, texts, thoughts, kinds = [], [], [], []
     for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
         place = {"position": carried.position}
-        head = {**place, **item.columns, **totals_columns(carried)}
-        head["digest"] = "\\x" + head["digest"].hex()
-        head["opaque"] = None
-        head["made_by"] = item.origin and item.origin[1]
-        heads.append(_without_nulls(head))
+        message_row = {**place, **item.columns, **totals_columns(carried)}
+        message_row["digest"] = "\\x" + message_row["digest"].hex()
+        message_row["opaque"] = None
+        message_row["made_by"] = item.origin and item.origin[1]
+        message_rows.append(_without_nulls(message_row))
         texts.append(_without_nulls(place | item.body))
         thoughts += [_without_nulls(place | row) for row in item.thinking]
         kinds.append(dict(carried.opaque))
-    rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
+    rows = (_json(message_rows), _json(texts), _json(thoughts) if thoughts else None)
     merging = _json(kinds) if kinds[-1] else None
     used = _reasoning_used(encoded)
     used_up = (used.reported, used.counted, used.unreported)

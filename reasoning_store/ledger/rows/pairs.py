@@ -24,7 +24,7 @@ def erased_together(
 
     ``tool_rows`` returns the own rows of a branch that hold calls or responses, in order.
     """
-    found, waiting = {start}, [start]
+    together, waiting = {start}, [start]
     partners: dict[int, dict[MessagePlace, set[MessagePlace]]] = {}
     while waiting:
         place = waiting.pop()
@@ -32,10 +32,10 @@ def erased_together(
             if lineage.holds(place):
                 if lineage.number not in partners:
                     partners[lineage.number] = _partners(lineage, tool_rows)
-                more = partners[lineage.number].get(place, set()) - found
+                more = partners[lineage.number].get(place, set()) - together
                 waiting += more
-                found |= more
-    return found
+                together |= more
+    return together
 
 
 def _partners(

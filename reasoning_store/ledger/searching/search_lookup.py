@@ -117,7 +117,7 @@ def find(
 def index_query(connection: Connection, query: Query, owner_key: int, kinds: Iterable[int]) -> str:
     """Return what the index is asked: each text that is found has all the words, in any order."""
     in_file = connection.dialect.name == "sqlite"
-    both, either, end = (" AND ", " OR ", '" *') if in_file else (" & ", " | ", "':*")
+    all_of, any_of, end = (" AND ", " OR ", '" *') if in_file else (" & ", " | ", "':*")
     quote = '"' if in_file else "'"
 
     def named(word: str, *, is_open: bool = False) -> str:
@@ -131,7 +131,7 @@ def index_query(connection: Connection, query: Query, owner_key: int, kinds: Ite
     marks = [marks_of(owner_key, kind) for kind in kinds]
     every = [
         named(marks[0][0]),
-        f"({either.join([named(kind) for _, kind in marks])})",
+        f"({any_of.join([named(kind) for _, kind in marks])})",
         *wanted,
     ]
     # Words that stand side by side may stand apart as well: those are looked at in the text.
@@ -140,8 +140,8 @@ def index_query(connection: Connection, query: Query, owner_key: int, kinds: Ite
         for term in query.unwanted
         if len(term.words) == 1
     ]
-    made = both.join(every)
+    made = all_of.join(every)
     if alone:
-        without = either.join(alone)
+        without = any_of.join(alone)
         made = f"({made}) NOT ({without})" if in_file else f"{made} & !({without})"
     return made

@@ -112,16 +112,16 @@ def _latest(
     out: list[tuple[int, ...]] = []
     size = min(max(wanted, _AT_ONCE), HIGHEST)
     while True:
-        found = _THINKING.rows(connection, {**params, "size": size})
+        rows = _THINKING.rows(connection, {**params, "size": size})
         out += [
             tuple(place)
-            for *place, origin, shape in found
+            for *place, origin, shape in rows
             if (makers is None or origin in makers)
             and any(header.readable for header in headers_of(shape))
         ]
-        if len(out) >= wanted or len(found) < size:
+        if len(out) >= wanted or len(rows) < size:
             return out[:wanted]
-        params = {**params, **dict(zip(_NAMES, found[-1], strict=False))}
+        params = {**params, **dict(zip(_NAMES, rows[-1], strict=False))}
         size = min(2 * size, HIGHEST)
 
 

@@ -56,27 +56,27 @@ def session_lines(connection: Connection, key: int) -> list[str]:
 
 
 def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
-    found = sessions.by_key(connection, key)
+    session_row = sessions.by_key(connection, key)
     spent = budgets.get(connection, key)
     lineages = branches.all_of(connection, key)
     next_compactions = dict(_NEXT_COMPACTIONS.rows(connection, {"key": key}))
     yield lines.SessionLine(
-        owner=found.owner,
-        id=found.id,
-        title=found.title,
-        metadata=found.metadata,
-        settings=found.settings,
-        profile=found.profile,
-        encoding=found.encoding,
-        archived=found.archived,
-        current_branch=found.current_branch,
+        owner=session_row.owner,
+        id=session_row.id,
+        title=session_row.title,
+        metadata=session_row.metadata,
+        settings=session_row.settings,
+        profile=session_row.profile,
+        encoding=session_row.encoding,
+        archived=session_row.archived,
+        current_branch=session_row.current_branch,
         reported=spent.thought.reported,
         counted=spent.thought.counted,
         unreported=spent.thought.unreported,
         crossed=list(spent.crossed),
-        created_at=found.created_at,
-        updated_at=found.updated_at,
-        erased_at=found.erased_at,
+        created_at=session_row.created_at,
+        updated_at=session_row.updated_at,
+        erased_at=session_row.erased_at,
     )
     for lineage in lineages:
         yield lines.BranchLine(
@@ -90,7 +90,7 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
             yield from _messages(connection, key, part)
     for lineage in lineages:
         yield from map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
-        draft = draft_rows.get(connection, key, lineage.number, now=found.updated_at)
+        draft = draft_rows.get(connection, key, lineage.number, now=session_row.updated_at)
         if draft is not None and draft.parts:
             yield _draft(draft)
     messages = sum(lineage.next_position - lineage.first for lineage in lineages)

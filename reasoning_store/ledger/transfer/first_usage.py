@@ -28,26 +28,26 @@ _INSIDE = (
 """The fields of the cache write, of providers that do not leave it out."""
 
 
-def read(given: int | None, raw: Any) -> tuple[int | None, int | None]:
-    """Return the input and the cache write of a usage whose input was stored as ``given``."""
+def read(input_tokens: int | None, raw: Any) -> tuple[int | None, int | None]:
+    """Return the input and the cache write of a usage; its stored input is given."""
     if not isinstance(raw, Mapping):
-        return given, None
+        return input_tokens, None
     details = raw.get("details")
     if isinstance(details, Mapping):  # as the importer of llm's logs keeps it
         raw = {"input_tokens": raw.get("input"), **details}
     for name, *cache in _OUTSIDE:
         counts = [_count(raw.get(part)) for part in cache]
         if name in raw and counts != [None, None]:
-            if given is not None and given == _count(raw[name]):
-                given += sum([count or 0 for count in counts])
-            return given, counts[1]
+            if input_tokens is not None and input_tokens == _count(raw[name]):
+                input_tokens += sum([count or 0 for count in counts])
+            return input_tokens, counts[1]
     for holder, name in _INSIDE:
         inside = raw.get(holder)
         if isinstance(inside, Mapping) and (count := _count(inside.get(name))) is not None:
-            return given, count
+            return input_tokens, count
     if "prompt_tokens" in raw:
-        return given, _count(raw.get("cache_creation_input_tokens"))
-    return given, None
+        return input_tokens, _count(raw.get("cache_creation_input_tokens"))
+    return input_tokens, None
 
 
 def _count(value: Any) -> int | None:

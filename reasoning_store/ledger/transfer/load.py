@@ -145,9 +145,9 @@ def _set_fields(connection: Connection, key: int, line: SessionLine, recounted: 
 def _load_branch(connection: Connection, key: int, branch: IncomingBranch, *, now: int) -> None:
     line = branch.line
     lineages = {one.number: one for one in branches.all_of(connection, key)}
-    found = lineages.get(line.number)
+    stored = lineages.get(line.number)
     this = {"key": key, "of": line.number, "number": line.next_compaction}
-    if found is None:
+    if stored is None:
         made = branches.add_branch(
             connection,
             key,
@@ -159,7 +159,7 @@ def _load_branch(connection: Connection, key: int, branch: IncomingBranch, *, no
             raise Conflict(f"the next branch is number {made}")
         # A fork begins with the number of its parent; its line has its own.
         _SET_NEXT_COMPACTION.run(connection, this)
-    elif (found.parent, found.first) != (line.parent, line.first):
+    elif (stored.parent, stored.first) != (line.parent, line.first):
         raise Conflict("another branch of this number is there")
     else:
         _NEXT_COMPACTION.run(connection, this)
@@ -241,21 +241,21 @@ def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) 
     One that is there stays, but for its undoing, which is for good. The one that supersedes it
     follows from all of them.
     """
-    given = branch.compactions
-    if not given:
+    incoming = branch.compactions
+    if not incoming:
         return
     lineage = branches.get(connection, key, branch.line.number)
-    rows = [one.row for one in given.values()]
+    rows = [one.row for one in incoming.values()]
     for number, detail in compaction_rows.placement_problems(rows, lineage.next_position):
-        raise LineError(given[number].number, InvalidCall(f"number {number} {detail}"))
+        raise LineError(incoming[number].number, InvalidCall(f"number {number} {detail}"))
     stored = {row.number: row for row in compaction_rows.all_of(connection, key, lineage.number)}
     every = dict(stored)
     for row in rows:
-        with at_line(given[row.number].number):
+        with at_line(incoming[row.number].number):
             every[row.number] = _merged(row, stored.get(row.number))
             if row.number not in stored:
                 _check_turns(connection, key, lineage, row)
-                if not stored.keys() <= given.keys():
+                if not stored.keys() <= incoming.keys():
                     raise Conflict("other compactions are there")
     by = compaction_rows.superseders(every.values())
     every = {number: replace(row, superseded_by=by.get(number)) for number, row in every.items()}
