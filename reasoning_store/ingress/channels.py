@@ -179,7 +179,7 @@ class Channels:
     def _take_reasoning(self, chunk: ReasoningChunk) -> None:
         text, metadata, key = chunk.text, chunk.metadata, chunk.content_index
         source, mirrors = metadata.get("sourceField"), self._mirrors
-        if source is not None and source in mirrors:
+        if source in mirrors.names:
             if mirrors.first == source:
                 mirrors.add_first(text)
             elif self._must_wait(source, chunk):
@@ -214,7 +214,7 @@ class Channels:
             thought = self._begin_thought(key, metadata)
         elif chunk.phase == "start" and not text:
             return
-        if metadata.get("sourceField") in self._mirrors:
+        if metadata.get("sourceField") in self._mirrors.names:
             self._last_mirrored = thought
         if text or _makes_block(metadata):
             self._blocks.grow(thought, text, metadata)
@@ -236,7 +236,7 @@ class Channels:
                 self._blocks.grow(thought, rest, metadata)
             if not text.startswith(before):
                 whole = text
-        if metadata.get("sourceField") in self._mirrors:
+        if metadata.get("sourceField") in self._mirrors.names:
             self._last_mirrored = thought
         self._blocks.end(thought, whole=whole)
 

@@ -62,14 +62,14 @@ class MirroredFields:
         "_copied",
         "_counters",
         "_first_pieces",
-        "_names",
         "_waiting",
         "_windows",
         "first",
+        "names",
     )
 
     def __init__(self, names: frozenset[str], counters: Counters) -> None:
-        self._names = names
+        self.names = names
         self._counters = counters
         self._first_pieces: list[str] = []
         self._windows = (0, 0)
@@ -78,9 +78,6 @@ class MirroredFields:
         """The field that counts, once one has more than white space."""
         self._blank: str | None = None
         self._copied: set[str] = set()
-
-    def __contains__(self, source: str | None) -> bool:
-        return source in self._names
 
     @property
     def has_news(self) -> bool:
