@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import count, cycle
+from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
@@ -48,6 +49,33 @@ def turn(*, counted: bool) -> Prepare:
             yield timed_each(setting, work)
 
     return prepare
+
+
+@contextmanager
+def turn_by_thread(setting: Setting) -> Iterator[Sample]:
+    """The same, counted by its caller and written by one thread that owns the connection."""
+    encoder, pool, clock = bare.encode(), cycle(turns(_POOL)), _clock()
+    jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+    done = Lock()
+    with closing(bare.connect(filled(setting))) as connection, ThreadPoolExecutor(1) as threads:
+
+        def serve() -> None:
+            while (job := jobs.get()) is not None:
+                job()
+                done.release()
+
+        def work() -> None:
+            one = next(pool)
+            counts = bare.tokens(encoder, one)
+            jobs.put(partial(bare.write, connection, one, counts, next(clock)))
+            done.acquire()
+
+        done.acquire()
+        threads.submit(serve)
+        try:
+            yield timed_each(setting, work)
+        finally:
+            jobs.put(None)
 
 
 def _counted() -> list[tuple[Turn, tuple[int, int, int]]]:

@@ -45,7 +45,12 @@ WORKLOADS: tuple[Workload, ...] = (
             Bound(1.6, FLOOR),
             Bound(0.35, SQLALCHEMY_SESSION.name),
         ),
-        contenders=(who.ours(ours.turn), who.floor(floors.turn(counted=True)), *_TURNS),
+        contenders=(
+            who.ours(ours.turn),
+            who.floor(floors.turn(counted=True)),
+            who.other("floor, by one writing thread", floors.turn_by_thread),
+            *_TURNS,
+        ),
     ),
     Workload(
         name="turn-async",
