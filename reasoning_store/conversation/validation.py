@@ -319,7 +319,7 @@ def _check_fields(value: _V, rules: _Rules, place: str) -> _V:
     for field, exact, also, values in rules.typed:
         item = getattr(value, field)
         if type(item) in exact:
-            if type(item) is str and not is_valid_text(item):
+            if type(item) is str and not (item.isascii() or is_valid_text(item)):
                 value = replace(value, **{field: valid_text(item)})
             elif values and item not in values:
                 raise InvalidCall(f"not a message: {place}{field}: one of {', '.join(values)}")
@@ -328,6 +328,8 @@ def _check_fields(value: _V, rules: _Rules, place: str) -> _V:
             raise _wrong(f"{place}{field}", names[0], item)
     for field in rules.json:
         item = getattr(value, field)
+        if item is None:
+            continue
         try:
             held = json_value(item)
         except NotJson as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
@@ -23,12 +24,6 @@ class MessageParts(NamedTuple):
     digest: bytes
     annotations: str | None
 
-    def reported(self, name: str) -> int | None:
-        """Return a number of the usage that sums can use: more would overflow them."""
-        usage = self.message.usage
-        value = None if usage is None else getattr(usage, name)
-        return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
-
 
 Fact: TypeAlias = Literal["read", "totalled", "unchecked", "survives", "optional"]
 """About a column:
@@ -46,7 +41,8 @@ class MessageColumn(NamedTuple):
 
     name: str
     kind: Literal["number", "small", "text", "bytes"]
-    encode: Callable[[MessageParts], Any]
+    encode: Callable[[MessageParts], Any] | None
+    """Returns its value; None: it is set after a message was encoded."""
     facts: Set[Fact] = frozenset()
     exported_as: str | None = None
     """The field of an export's line, where it is part of neither message nor counts."""
@@ -54,24 +50,27 @@ class MessageColumn(NamedTuple):
 
 def _reported(name: str) -> MessageColumn:
     """Return a column of what the provider reported, also in the JSON of ``bodies``, for sums."""
-    return MessageColumn(name, "number", lambda of: of.reported(name), {"optional"})
 
+    def encode(of: MessageParts) -> int | None:
+        usage = of.message.usage
+        value = None if usage is None else getattr(usage, name)
+        # More would overflow the sums.
+        return value if isinstance(value, int) and 0 <= value <= MOST_TOKENS else None
 
-def _nothing(_: MessageParts) -> None:
-    """Return what a column holds that is set after a message was encoded."""
+    return MessageColumn(name, "number", encode, {"optional"})
 
 
 _LATER: Set[Fact] = {"unchecked", "survives", "optional"}
 _DESCRIBED = (
-    MessageColumn("id", "text", lambda of: of.id, {"read", "survives"}),
-    MessageColumn("role", "text", lambda of: of.message.role, {"read", "survives"}),
-    MessageColumn("status", "text", lambda of: of.message.status, {"read"}),
-    MessageColumn("created_at", "number", lambda of: of.created_at, {"read", "survives"}),
-    MessageColumn("origin", "number", lambda of: of.origin, {"read", "totalled", "optional"}),
-    MessageColumn("visible", "number", lambda of: of.counts.visible, {"read", "totalled"}),
+    MessageColumn("id", "text", attrgetter("id"), {"read", "survives"}),
+    MessageColumn("role", "text", attrgetter("message.role"), {"read", "survives"}),
+    MessageColumn("status", "text", attrgetter("message.status"), {"read"}),
+    MessageColumn("created_at", "number", attrgetter("created_at"), {"read", "survives"}),
+    MessageColumn("origin", "number", attrgetter("origin"), {"read", "totalled", "optional"}),
+    MessageColumn("visible", "number", attrgetter("counts.visible"), {"read", "totalled"}),
     MessageColumn("thinking", "number", lambda of: sum(of.counts.thinking)),
     # How much of "visible" goes where its tool results are cleared; an erasure sets it to 0.
-    MessageColumn("clearable", "number", lambda of: of.counts.clearable, {"totalled", "survives"}),
+    MessageColumn("clearable", "number", attrgetter("counts.clearable"), {"totalled", "survives"}),
     MessageColumn(
         "exactness",
         "small",
@@ -83,20 +82,20 @@ _DESCRIBED = (
     MessageColumn(
         "shape", "text", lambda of: shape_of(of.headers), {"read", "totalled", "optional"}
     ),
-    MessageColumn("digest", "bytes", lambda of: of.digest, {"read", "unchecked"}),
+    MessageColumn("digest", "bytes", attrgetter("digest"), {"read", "unchecked"}),
     # keys.key_digest, on the first row of what was appended under it, and how many rows that is
-    MessageColumn("idempotency_key", "text", _nothing, _LATER, exported_as="repeat"),
-    MessageColumn("batch", "small", _nothing, _LATER, exported_as="batch"),
+    MessageColumn("idempotency_key", "text", None, _LATER, exported_as="repeat"),
+    MessageColumn("batch", "small", None, _LATER, exported_as="batch"),
     _reported("input"),
     _reported("output"),
     _reported("reasoning"),
     _reported("cached"),
     # when the message, or its reasoning, was
-    MessageColumn("erased_at", "number", _nothing, _LATER, exported_as="erased_at"),
+    MessageColumn("erased_at", "number", None, _LATER, exported_as="erased_at"),
     _reported("cache_write"),
     MessageColumn("echo", "number", lambda of: message_echo(of.message), {"optional"}),
     # JSON: what an application keeps with a message. It changes, and no digest holds it.
-    MessageColumn("annotations", "text", lambda of: of.annotations, {"read", *_LATER}),
+    MessageColumn("annotations", "text", attrgetter("annotations"), {"read", *_LATER}),
 )
 
 
@@ -119,4 +118,4 @@ _ENCODERS = [(column.name, column.encode) for column in _DESCRIBED]
 
 def encode_columns(parts: MessageParts) -> dict[str, Any]:
     """Return the columns of a message, in their order."""
-    return {name: encode(parts) for name, encode in _ENCODERS}
+    return {name: encode and encode(parts) for name, encode in _ENCODERS}

@@ -111,7 +111,7 @@ class DraftWriter:
         if os.getpid() != self._process:
             return
         with self._storing:
-            while True:
+            while not self._abandoned.empty():
                 try:
                     reply = self._abandoned.get_nowait()
                 except Empty:
