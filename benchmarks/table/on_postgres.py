@@ -19,7 +19,7 @@ WORKLOADS: tuple[Workload, ...] = (
         storage="disk",
         repeats=8,
         rounds=(15, 40),
-        bounds=(Bound(1.6, FLOOR), Bound(1.2, UNPREPARED), Bound(1.0, rivals.LANGCHAIN.name)),
+        bounds=(Bound(1.2, UNPREPARED), Bound(1.0, rivals.LANGCHAIN.name)),
         contenders=(
             who.ours(ours.turn_on_server),
             who.floor(floors.server_turn(counted=True)),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from benchmarks import deleting, floors, ours, rivals, searching
 from benchmarks.rivals import SQLALCHEMY_SESSION
 from benchmarks.table import who
-from benchmarks.workload import FLOOR, Bound, Workload
+from benchmarks.workload import Bound, Workload
 
+BY_THREAD = "floor, by one writing thread"
 _A_LAP = 30
 """Goes of eight turns until every contender's WAL has been all around once. Until then each
 turn makes the file longer, which costs half as much again; a process that stays, never."""
@@ -42,13 +43,13 @@ WORKLOADS: tuple[Workload, ...] = (
         rounds=(15, 40),
         before=_A_LAP,
         bounds=(
-            Bound(1.6, FLOOR),
+            Bound(1.6, BY_THREAD),
             Bound(0.35, SQLALCHEMY_SESSION.name),
         ),
         contenders=(
             who.ours(ours.turn),
             who.floor(floors.turn(counted=True)),
-            who.other("floor, by one writing thread", floors.turn_by_thread),
+            who.other(BY_THREAD, floors.turn_by_thread),
             *_TURNS,
         ),
     ),
