@@ -232,7 +232,7 @@ _MAKER = json.dumps(MAKER, separators=(",", ":"))
 _ORIGIN = origin_number(_MAKER)
 """The number under which a session has the maker of its replies."""
 _ECHO = (1 << 62) - 1
-"""What is taken of Python's hash: an echo is any number, and one for each text."""
+"""The bits of Python's hash that stand for an echo: any number does, one for each text."""
 
 
 def write_maker(execute: Any) -> None:

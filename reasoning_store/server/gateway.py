@@ -241,7 +241,7 @@ class Gateway:
     ) -> tuple[bytes, str | None]:
         """Return the content to send for a request of Responses, and the session it belongs to."""
         asked = ask_for_seals(body.value, **self.names)
-        # What is stored here is not stored at the provider a second time.
+        # A response that is stored here is not stored at the provider, too.
         found = self._find_named(request, {**asked, "store": False})
         if found is not None:
             return found

@@ -403,6 +403,28 @@ def test_appends_and_searches_at_once_lose_nothing(url: str) -> None:
         assert store.verify().problems == ()
 
 
+def test_a_long_conversation_is_indexed_in_several_transactions(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few messages of much text fill a step, so that an append waits for no more than one."""
+    adds: list[int] = []
+    add = search._add
+
+    def counting(connection: Any, step: Any) -> None:
+        adds.append(len(step))
+        add(connection, step)
+
+    monkeypatch.setattr(search, "_add", counting)
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        session = store.session("long", create=True)
+        long = " ".join(f"word{number}" for number in range(1200))
+        session.append([rs.assistant(f"{number} {long}") for number in range(300)])
+        found = store.search("299").items
+
+    assert adds == [1, 1, 1]
+    assert [hit.position for hit in found] == [300]
+
+
 def test_a_store_that_is_only_read_finds_what_is_not_in_the_index_yet(url: str) -> None:
     """It reads those texts, and writes nothing."""
     with rs.Store(url) as store:

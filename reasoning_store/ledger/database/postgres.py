@@ -73,7 +73,7 @@ def engine(url: URL) -> Engine:
 
     @event.listens_for(made, "begin")
     def _begin(connection: Connection) -> None:
-        # What SQLAlchemy begins by itself (see schema_version) may be in a transaction already.
+        # SQLAlchemy begins one by itself (see schema_version), perhaps in a transaction of ours.
         raw = driver(connection)
         if raw.pgconn.transaction_status == _IDLE_STATUS:
             raw.execute(_WRITE)

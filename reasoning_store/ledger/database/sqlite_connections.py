@@ -100,7 +100,7 @@ class Connections:
         @event.listens_for(engine, "begin")
         def _begin(connection: Connection) -> None:
             raw = driver(connection)
-            # What SQLAlchemy begins by itself (see schema_version) may be in a snapshot already.
+            # SQLAlchemy begins one by itself (see schema_version), perhaps in a snapshot of ours.
             if not raw.in_transaction:
                 raw.execute("BEGIN" if reading else "BEGIN IMMEDIATE")
 

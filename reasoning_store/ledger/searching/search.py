@@ -31,8 +31,8 @@ _KINDS = {"answers": (TITLE, ANSWER), "thinking": (THINKING,), "all": search_loo
 _PARTS, _TITLES, _EVERY = 256, 256, 1 << 62
 _MOST_LOOKED_AT = 500
 """Texts that have the words, but perhaps not side by side, of one search."""
-_STEP = 512
-"""Messages that one step adds."""
+_STEP, _STEP_CHARACTERS = 512, 1 << 20
+"""Messages, and characters of them, that one step adds: an append waits for no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Search:
         for part in sorted(parts, key=lambda part: (part.key, part.branch)):
             for page in self._read(part, key):
                 step.append(page)
-                if sum(read.until - read.first for read, _ in step) >= _STEP:
+                if _is_full(step):
                     self._database.write(partial(_add, step=step))
                     step = []
         if step:
@@ -132,6 +132,13 @@ class Search:
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
         raise InvalidCall(f"{name}: one of {', '.join(allowed)}")
+
+
+def _is_full(step: Sequence[tuple[UnindexedPart, list[Entry]]]) -> bool:
+    """Whether a step has as much as one transaction adds."""
+    messages = sum(part.until - part.first for part, _ in step)
+    characters = sum(len(entry.words) for _, entries in step for entry in entries)
+    return messages >= _STEP or characters >= _STEP_CHARACTERS
 
 
 def _add(connection: Connection, step: Sequence[tuple[UnindexedPart, list[Entry]]]) -> None:
