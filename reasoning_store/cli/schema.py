@@ -18,6 +18,12 @@ def read_revision(url: str) -> str:
         return database.read(schema_version.current_revision) or BASE
 
 
+def is_current(url: str) -> bool:
+    """Whether the schema is this version's, and not an older one; refuse any other."""
+    with closing(opening.open_any_version(url)) as database:
+        return database.read(schema_version.is_current)
+
+
 def check_revision(target: str) -> None:
     """Refuse a revision that there never was."""
     if target not in (BASE, *schema_version.REVISIONS):

@@ -23,7 +23,7 @@ REPLIED = {"type": "message", "message": {"role": "assistant", "blocks": []}, "c
 def lines_with(*changed: Any) -> list[str]:
     """A session with these lines; its end is theirs to write."""
     head = [
-        {"type": "reasoning-store", "version": 1},
+        {"type": "reasoning-store", "version": 2},
         {"type": "session", "id": "s", "encoding": "x"},
     ]
     return [json.dumps(line) for line in [*head, *changed]]

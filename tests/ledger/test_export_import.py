@@ -304,7 +304,7 @@ def test_a_masker_filters_an_import(ledger: Ledger, other: Ledger) -> None:
 def test_lines_can_be_written_by_hand(ledger: Ledger) -> None:
     """Ids, positions, times and counts are made where they are left out."""
     written = [
-        {"type": "reasoning-store", "version": 1},
+        {"type": "reasoning-store", "version": 2},
         {"type": "session", "id": "hand", "encoding": "o200k_base"},
         {"type": "message", "message": codec.message_to_json(user("Is 91 prime?"))},
         {"type": "message", "message": codec.message_to_json(assistant("No."))},

@@ -141,7 +141,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     ),
     (
         [
-            json.dumps({"type": "reasoning-store", "version": 1}),
+            json.dumps({"type": "reasoning-store", "version": 2}),
             json.dumps({"type": "session", "id": "s" * 2000, "encoding": "x"}),
         ],
         2,

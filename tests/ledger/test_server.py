@@ -131,7 +131,7 @@ def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
 
 
 def test_a_store_in_the_public_schema_is_found_there(plain_url: str) -> None:
-    """As earlier versions made it, by its own tables; a new one is not made next to it."""
+    """By its own tables; a new one is not made next to it."""
     with Store(plain_url) as store:
         store.session("s", create=True)
     upgrade(plain_url)

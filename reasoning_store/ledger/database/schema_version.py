@@ -23,8 +23,8 @@ from reasoning_store.ledger.database.statement import quoted, schema_of
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
-"""Every released schema, oldest first. A script more is a name more here."""
+REVISIONS = ("1001",)
+"""The schemas of the scripts, oldest first. A script more is a name more here."""
 VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431
 _OWN_TABLE = "thinking_blocks"
@@ -95,7 +95,7 @@ def _has_version(connection: Connection, schema: str | None) -> bool:
 def schema_on(connection: Connection) -> str:
     """Return the schema on a server where a store is, or where a new one is to be.
 
-    One that is found by the search path is taken too: earlier versions made theirs there.
+    One that is found by the search path is taken too.
     """
     found = connection.exec_driver_sql(_FIND, (VERSION_TABLE, _OWN_TABLE, SCHEMA_NAME)).scalar()
     return SCHEMA_NAME if found is None else str(found)
@@ -106,6 +106,12 @@ def is_current(connection: Connection) -> bool:
     revision = current_revision(connection)
     if revision is None or revision in REVISIONS:
         return revision == REVISIONS[-1]
+    if revision < REVISIONS[0]:
+        raise SchemaError(
+            f"this database was made by a development version (its schema is {revision})",
+            hint="export it with that version and import the file with this one:"
+            " docs/howto/schema.md",
+        )
     raise SchemaError(
         "this database was written by a newer version of reasoning-store",
         hint="run: pip install --upgrade reasoning-store",
@@ -126,6 +132,7 @@ def alembic_config(connection: Connection) -> Config:
 def claim_database(connection: Connection) -> None:
     """Make the database ours, and this transaction the only one that changes its schema."""
     if connection.dialect.name == "sqlite":
+        is_current(connection)
         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
     else:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_UPGRADE_LOCK})")
@@ -136,7 +143,7 @@ def claim_database(connection: Connection) -> None:
         there = connection.exec_driver_sql("SELECT to_regnamespace(%s) IS NOT NULL", (name,))
         if not there.scalar_one():
             connection.exec_driver_sql(f"CREATE SCHEMA {name}")
-        current_revision(connection)
+        is_current(connection)
         # The scripts name no schema, and neither does what Alembic looks for.
         connection.exec_driver_sql(f"SET LOCAL search_path TO {name}")
         connection.dialect.default_schema_name = schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from reasoning_store.conversation import codec
@@ -21,7 +21,6 @@ from reasoning_store.ledger.erasure import Count
 from reasoning_store.ledger.records import DraftRow, NewMessage
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.rows.encode import EncodedMessage
-from reasoning_store.ledger.transfer import first_usage
 from reasoning_store.ledger.transfer.lines import (
     BranchLine,
     CompactionLine,
@@ -118,7 +117,6 @@ class IncomingSession:
     """Its columns, where it is a new one."""
     encoding: str
     """The one that it is counted in: that of the session that is there, if one is."""
-    version: int
     now: int
     """The time of what has none."""
     rules: MessageRules
@@ -250,9 +248,6 @@ class IncomingSession:
     def _counted(self, given: dict[str, object], counted: Counts | None) -> tuple[Message, Counts]:
         """Return a message as it is to be stored, with its counts."""
         came = codec.validate_message(given)
-        if self.version == 1 and came.usage is not None:
-            total, written = first_usage.read(came.usage.input, came.usage.raw)
-            came = replace(came, usage=replace(came.usage, input=total, cache_write=written))
         message = came if self.rules.mask is None else self.rules.mask(came)
         if counted is not None and self.line.encoding == self.encoding and message == came:
             return message, counted

@@ -27,7 +27,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.records import MOST, MOST_NUMBER
 
 VERSION = 2
-"""In the first, a usage is as ``first_usage`` reads it."""
+"""Those of version 1 were written by development versions."""
 _TIMES = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Microseconds: the years 1 to 9999, which is what a datetime holds."""
 _DAY = 86_400_000_000

@@ -154,15 +154,14 @@ class Transfer:
         self._database.write(lambda connection: load.load_profile(connection, row))
 
     def begin(
-        self, owner: str, line: SessionLine, number: int, version: int, rules: MessageRules
+        self, owner: str, line: SessionLine, number: int, rules: MessageRules
     ) -> IncomingSession:
         """Return the session of a line, to which its other lines are added."""
         row = sessions.new(
             owner,
             line.id,
             encoding=line.encoding,
-            # Earlier versions stored NUL in a title.
-            title=None if line.title is None else line.title.replace("\0", "\ufffd"),
+            title=line.title,
             metadata=line.metadata,
             settings=line.settings,
             created_at=self._clock.time(line.created_at),
@@ -174,7 +173,6 @@ class Transfer:
             line=line,
             row=row,
             encoding=line.encoding if found is None else found,
-            version=version,
             now=self._clock.now(),
             rules=rules,
         )
@@ -208,8 +206,7 @@ class _Reader:
     skips: bool
     number: int = 0
     done: Imported = field(default_factory=Imported)
-    version: int = 0
-    """Of the export; 0 before its first line."""
+    begun: bool = False
     ended: bool = False
     sessions: int = 0
     current: IncomingSession | None = None
@@ -221,7 +218,7 @@ class _Reader:
         if not text or text.isspace():
             return
         line = lines.read(text)
-        if not self.version and not isinstance(line, HeaderLine):
+        if not self.begun and not isinstance(line, HeaderLine):
             raise InvalidCall("the first line does not say that this is an export")
         if self.check is not None:
             self.check(line)
@@ -244,17 +241,20 @@ class _Reader:
     def _read_between_sessions(self, line: Line) -> None:
         match line:
             case HeaderLine():
-                if line.version > lines.VERSION:
+                if line.version != lines.VERSION:
+                    newer = line.version > lines.VERSION
                     raise InvalidCall(
                         f"an export of version {line.version}, and this reads {lines.VERSION}",
-                        hint="run: pip install --upgrade reasoning-store",
+                        hint="run: pip install --upgrade reasoning-store"
+                        if newer
+                        else "export the store again with a later version",
                     )
-                self.version, self.ended, self.sessions = line.version, False, 0
+                self.begun, self.ended, self.sessions = True, False, 0
             case ProfileLine():
                 self.transfer.load_profile(self._owner_of(line), line)
             case SessionLine():
                 self.current = self.transfer.begin(
-                    self._owner_of(line), line, self.number, self.version, self.rules
+                    self._owner_of(line), line, self.number, self.rules
                 )
             case EndLine():
                 if line.sessions != self.sessions:

@@ -1,6 +1,9 @@
-"""The ledger: sessions, branches, messages and what belongs to them.
+"""The schema of the first release: its tables, indexes, triggers, function and view.
 
-Revision ID: 0001
+It imports nothing of the package, so that it stays the same as the package changes. Until the
+release, a change of the schema changes this revision and gives it the next number.
+
+Revision ID: 1001
 Revises: nothing
 """
 
@@ -10,14 +13,16 @@ from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects import postgresql, sqlite
 
-revision = "0001"
+revision = "1001"
 down_revision = None
 branch_labels = None
 depends_on = None
 
 BIG = sa.BigInteger().with_variant(sqlite.INTEGER(), "sqlite")
+SMALL = sa.Integer()
+WORDS = sa.Text().with_variant(postgresql.TSVECTOR(), "postgresql")
 ROWID: dict[str, Any] = {"sqlite_strict": True}
 CLUSTERED: dict[str, Any] = {"sqlite_strict": True, "sqlite_with_rowid": False}
 
@@ -30,14 +35,14 @@ def may(name: str, kind: Any = BIG) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=True)
 
 
-def state() -> list[sa.Column[Any]]:
+def totals() -> list[sa.Column[Any]]:
     return [
         need("sum_visible"),
         need("sum_portable"),
         need("sum_portable_calls"),
         may("opaque", sa.Text),
         may("turn_start"),
-        need("turn_has_call", sa.Integer),
+        need("turn_has_call", SMALL),
         may("last_thinking"),
         may("last_sent"),
         need("sum_reported"),
@@ -100,12 +105,16 @@ BEGIN
             ) FROM json_array_elements(kinds) WITH ORDINALITY k(sums, place) ORDER BY k.place
         );
     END IF;
+    INSERT INTO origins (session_key, number, origin)
+        SELECT DISTINCT for_key, (h.value ->> 'origin')::bigint, h.value ->> 'made_by'
+        FROM json_array_elements(heads) h WHERE h.value ->> 'made_by' IS NOT NULL
+        ON CONFLICT DO NOTHING;
     INSERT INTO messages (
         session_key, branch, position, id, role, status, created_at, origin, visible, thinking,
         clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
         sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
         sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
-        reasoning, cached, erased_at
+        reasoning, cached, erased_at, cache_write, echo, annotations
     ) SELECT
         for_key, for_branch, last + n.position, n.id, n.role, n.status, n.created_at, n.origin,
         n.visible, n.thinking, n.clearable, n.exactness, n.has_call, n.shape, n.digest,
@@ -119,17 +128,18 @@ BEGIN
         coalesce(last + n.last_sent, old.last_sent),
         old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
         old.sum_clearable + n.sum_clearable,
-        n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at
+        n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at,
+        n.cache_write, n.echo, n.annotations
     FROM json_populate_recordset(NULL::messages, heads) n;
     INSERT INTO bodies (session_key, branch, position, text, data, sent)
         SELECT for_key, for_branch, last + n.position, n.text, n.data, n.sent
         FROM json_populate_recordset(NULL::bodies, texts) n;
     IF thoughts IS NOT NULL THEN
         INSERT INTO thinking_blocks (
-            session_key, branch, position, ordinal, tokens, source_field, thought, data
+            session_key, branch, position, ordinal, tokens, source_field, thought, data, is_hidden
         ) SELECT
             for_key, for_branch, last + n.position, n.ordinal, n.tokens, n.source_field,
-            n.thought, n.data
+            n.thought, n.data, n.is_hidden
         FROM json_populate_recordset(NULL::thinking_blocks, thoughts) n;
     END IF;
     UPDATE branches b SET
@@ -143,7 +153,8 @@ BEGIN
     WHERE b.session_key = for_key AND b.branch = for_branch
       AND m.session_key = for_key AND m.branch = for_branch AND m.position = last + count;
     UPDATE sessions s SET
-        updated_at = greatest(s.updated_at, now),
+        updated_at = CASE WHEN for_branch = 1 AND last = 0 THEN now
+            ELSE greatest(s.updated_at, now) END,
         sum_reasoning = s.sum_reasoning + add_reasoning,
         sum_counted = s.sum_counted + add_counted,
         sum_unreported = s.sum_unreported + add_unreported
@@ -154,11 +165,98 @@ BEGIN
     RETURN last + 1;
 END $$
 """
-DROP_APPEND = "DROP FUNCTION append_messages"
 
+# What the current branch of each session shows: the segments that it shares, and its own rows.
+VIEW = """
+    CREATE VIEW conversation AS
+    SELECT
+        s.owner AS owner, s.id AS session, s.title AS title, m.position AS position,
+        m.role AS role, {time} AS time, {model} AS model,
+        (
+            SELECT {joined} FROM (
+                SELECT t.ordinal, {thought} AS thought FROM thinking_blocks t
+                WHERE t.session_key = m.session_key AND t.branch = m.branch
+                  AND t.position = m.position
+                ORDER BY t.ordinal
+            ) thoughts
+        ) AS thinking,
+        (
+            SELECT max(t.is_hidden) FROM thinking_blocks t
+            WHERE t.session_key = m.session_key AND t.branch = m.branch
+              AND t.position = m.position
+        ) AS is_hidden,
+        {text} AS text
+    FROM sessions s
+    JOIN (
+        SELECT b.session_key, b.branch, b.branch AS of_branch, b.first AS first,
+            b.next_position - 1 AS last
+        FROM branches b
+        UNION ALL
+        SELECT b.session_key, b.branch, {segment}
+    ) part ON part.session_key = s.session_key AND part.branch = s.current_branch
+    JOIN messages m ON m.session_key = s.session_key AND m.branch = part.of_branch
+        AND m.position BETWEEN part.first AND part.last
+    LEFT JOIN bodies w ON w.session_key = m.session_key AND w.branch = m.branch
+        AND w.position = m.position
+    LEFT JOIN origins o ON o.session_key = m.session_key AND o.number = m.origin
+"""
+SQLITE = {
+    "time": "strftime('%Y-%m-%dT%H:%M:%SZ', m.created_at / 1000000, 'unixepoch')",
+    "model": "json_extract(o.origin, '$.model')",
+    "thought": "coalesce(t.thought, json_extract(t.data, '$.thought'))",
+    "joined": "group_concat(thought, char(10) || char(10))",
+    "text": """CASE WHEN json_extract(w.data, '$.blocks') IS NULL THEN w.text ELSE (
+            SELECT group_concat(
+                CASE WHEN e.type = 'null' THEN w.text ELSE json_extract(e.value, '$.text') END, ''
+            )
+            FROM json_each(w.data, '$.blocks') e
+            WHERE e.type = 'null' OR json_extract(e.value, '$.type') = 'text'
+        ) END""",
+    "segment": """json_extract(e.value, '$[0]'), json_extract(e.value, '$[1]'),
+            json_extract(e.value, '$[2]')
+        FROM branches b, json_each(b.segments) e""",
+}
+# JSON has NUL, and half a character, only in these forms, and the server reads neither.
+READABLE = r"regexp_replace({}, '\\u(0000|d[89a-f][0-9a-f]{{2}})', '\\ufffd', 'gi')::json"
+DATA = READABLE.format("w.data")
+POSTGRES = {
+    "time": (
+        "to_char(to_timestamp(m.created_at / 1000000) AT TIME ZONE 'UTC',"
+        ' \'YYYY-MM-DD"T"HH24:MI:SS"Z"\')'
+    ),
+    "model": f"{READABLE.format('o.origin')} ->> 'model'",
+    "thought": f"coalesce(t.thought, {READABLE.format('t.data')} ->> 'thought')",
+    "joined": "string_agg(thought, E'\\n\\n' ORDER BY ordinal)",
+    "text": f"""CASE WHEN {DATA} -> 'blocks' IS NULL THEN w.text ELSE (
+            SELECT string_agg(
+                CASE WHEN json_typeof(e.value) = 'null' THEN w.text ELSE e.value ->> 'text' END,
+                '' ORDER BY e.number
+            )
+            FROM json_array_elements({DATA} -> 'blocks') WITH ORDINALITY AS e (value, number)
+            WHERE json_typeof(e.value) = 'null' OR e.value ->> 'type' = 'text'
+        ) END""",  # noqa: S608
+    "segment": """(e.value ->> 0)::integer, (e.value ->> 1)::bigint, (e.value ->> 2)::bigint
+        FROM branches b, json_array_elements(b.segments::json) e""",
+}
 
-def on_postgres() -> bool:
-    return op.get_context().dialect.name == "postgresql"
+INDEX = """
+    CREATE VIRTUAL TABLE search_index USING fts5(
+        words, content='search_entries', content_rowid='number', columnsize=0, detail=none,
+        tokenize="ascii tokenchars '_'"
+    )
+"""
+# An entry that changes is one that went and one that came: none is updated.
+TRIGGERS = {
+    "search_entries_came": """AFTER INSERT ON search_entries BEGIN
+        INSERT INTO search_index (rowid, words) VALUES (new.number, new.words);
+    END""",
+    "search_entries_went": """BEFORE DELETE ON search_entries BEGIN
+        INSERT INTO search_index (search_index, rowid, words)
+        VALUES ('delete', old.number, old.words);
+    END""",
+}
+# Words that are deleted leave the pages of the index at once; before 3.42 it cannot.
+SECURE = "INSERT INTO search_index (search_index, rank) VALUES ('secure-delete', 1)"
 
 
 def upgrade() -> None:
@@ -173,9 +271,9 @@ def upgrade() -> None:
         need("settings", sa.Text),
         may("profile", sa.Text),
         need("encoding", sa.Text),
-        need("current_branch", sa.Integer),
-        need("next_branch", sa.Integer),
-        need("archived", sa.Integer),
+        need("current_branch", SMALL),
+        need("next_branch", SMALL),
+        need("archived", SMALL),
         need("sum_reasoning"),
         need("sum_counted"),
         need("sum_unreported"),
@@ -192,14 +290,14 @@ def upgrade() -> None:
     op.create_table(
         "branches",
         need("session_key"),
-        need("branch", sa.Integer),
-        may("parent", sa.Integer),
+        need("branch", SMALL),
+        may("parent", SMALL),
         need("first"),
         need("segments", sa.Text),
         need("next_position"),
-        *state(),
+        *totals(),
         may("draft", sa.Text),
-        need("next_compaction", sa.Integer),
+        need("next_compaction", SMALL),
         need("created_at"),
         primary("branches", "branch"),
         belongs("branches", "sessions"),
@@ -217,7 +315,7 @@ def upgrade() -> None:
     op.create_table(
         "messages",
         need("session_key"),
-        need("branch", sa.Integer),
+        need("branch", SMALL),
         need("position"),
         need("id", sa.Text),
         need("role", sa.Text),
@@ -227,18 +325,21 @@ def upgrade() -> None:
         need("visible"),
         need("thinking"),
         need("clearable"),
-        need("exactness", sa.Integer),
-        need("has_call", sa.Integer),
+        need("exactness", SMALL),
+        need("has_call", SMALL),
         may("shape", sa.Text),
         need("digest", sa.LargeBinary),
-        *state(),
+        *totals(),
         may("idempotency_key", sa.Text),
-        may("batch", sa.Integer),
+        may("batch", SMALL),
         may("input"),
         may("output"),
         may("reasoning"),
         may("cached"),
         may("erased_at"),
+        may("cache_write"),
+        may("echo"),
+        may("annotations", sa.Text),
         primary("messages", "branch", "position"),
         belongs("messages", "branches", "branch"),
         sa.ForeignKeyConstraint(
@@ -256,10 +357,12 @@ def upgrade() -> None:
         sqlite_where=sa.text("idempotency_key IS NOT NULL"),
         postgresql_where=sa.text("idempotency_key IS NOT NULL"),
     )
+    op.create_index("ix_messages_echo", "messages", ["echo"])
+    op.create_index("ix_messages_id", "messages", ["id", "session_key"])
     op.create_table(
         "bodies",
         need("session_key"),
-        need("branch", sa.Integer),
+        need("branch", SMALL),
         need("position"),
         may("text", sa.Text),
         may("data", sa.Text),
@@ -271,13 +374,14 @@ def upgrade() -> None:
     op.create_table(
         "thinking_blocks",
         need("session_key"),
-        need("branch", sa.Integer),
+        need("branch", SMALL),
         need("position"),
-        need("ordinal", sa.Integer),
+        need("ordinal", SMALL),
         need("tokens"),
         may("source_field", sa.Text),
         may("thought", sa.Text),
         may("data", sa.Text),
+        sa.Column("is_hidden", SMALL, nullable=False, server_default=sa.text("0")),
         primary("thinking_blocks", "branch", "position", "ordinal"),
         belongs("thinking_blocks", "messages", "branch", "position"),
         **ROWID,
@@ -285,14 +389,16 @@ def upgrade() -> None:
     op.create_table(
         "drafts",
         need("session_key"),
-        need("branch", sa.Integer),
+        need("branch", SMALL),
         need("id", sa.Text),
         need("header", sa.Text),
         may("sent", sa.Text),
         may("idempotency_key", sa.Text),
-        need("parts", sa.Integer),
+        need("parts", SMALL),
         may("lease_until"),
         need("created_at"),
+        may("stop", sa.Text),
+        may("followed_until"),
         primary("drafts", "branch"),
         belongs("drafts", "branches", "branch"),
         **ROWID,
@@ -300,8 +406,8 @@ def upgrade() -> None:
     op.create_table(
         "draft_parts",
         need("session_key"),
-        need("branch", sa.Integer),
-        need("part", sa.Integer),
+        need("branch", SMALL),
+        need("part", SMALL),
         need("body", sa.Text),
         primary("draft_parts", "branch", "part"),
         belongs("draft_parts", "drafts", "branch"),
@@ -310,27 +416,29 @@ def upgrade() -> None:
     op.create_table(
         "compactions",
         need("session_key"),
-        need("branch", sa.Integer),
-        need("number", sa.Integer),
+        need("branch", SMALL),
+        need("number", SMALL),
         need("first"),
         need("last"),
         may("summary", sa.Text),
         need("tokens"),
-        need("exactness", sa.Integer),
+        need("exactness", SMALL),
         may("effective"),
         need("supersedes", sa.Text),
-        may("superseded_by", sa.Integer),
-        may("copied_from", sa.Integer),
+        may("superseded_by", SMALL),
+        may("copied_from", SMALL),
         need("created_at"),
         may("undone_at"),
+        may("along", sa.Text),
+        need("kind", sa.Text),
         primary("compactions", "branch", "number"),
         belongs("compactions", "branches", "branch"),
         **ROWID,
     )
-    for kind, summary in (("summaries", "IS NOT NULL"), ("clearings", "IS NULL")):
-        there = sa.text(f"summary {summary} AND undone_at IS NULL")
+    for name, kind in (("summaries", "summary"), ("clearings", "clearing")):
+        there = sa.text(f"kind = '{kind}' AND undone_at IS NULL")
         op.create_index(
-            f"ix_compactions_{kind}",
+            f"ix_compactions_{name}",
             "compactions",
             ["session_key", "branch", "last", "number"],
             sqlite_where=there,
@@ -346,14 +454,57 @@ def upgrade() -> None:
         primary("settings_profiles", "name"),
         **ROWID,
     )
-    if on_postgres():
-        op.execute(APPEND)
+    op.create_table(
+        "search_entries",
+        need("session_key"),
+        need("branch", SMALL),
+        need("position"),
+        need("kind", SMALL),
+        need("number"),
+        need("words", WORDS),
+        primary("search_entries", "branch", "position", "kind"),
+        belongs("search_entries", "sessions"),
+        **ROWID,
+    )
+    op.create_index("ix_search_entries_number", "search_entries", ["number"])
+    op.create_table(
+        "search_progress",
+        need("session_key"),
+        need("branch", SMALL),
+        need("next_position"),
+        may("title", sa.Text),
+        primary("search_progress", "branch"),
+        belongs("search_progress", "sessions"),
+        **CLUSTERED,
+    )
+    connection = op.get_bind()
+    if connection.dialect.name == "postgresql":
+        op.create_index(
+            "ix_search_entries_words", "search_entries", ["words"], postgresql_using="gin"
+        )
+        connection.exec_driver_sql(APPEND)
+        connection.exec_driver_sql(VIEW.format(**POSTGRES))
+        return
+    connection.exec_driver_sql(INDEX)
+    for name, text in TRIGGERS.items():
+        connection.exec_driver_sql(f"CREATE TRIGGER {name} {text}")
+    library = connection.exec_driver_sql("SELECT sqlite_version()").scalar_one()
+    if tuple(map(int, library.split("."))) >= (3, 42):
+        connection.exec_driver_sql(SECURE)
+    connection.exec_driver_sql(VIEW.format(**SQLITE))
 
 
 def downgrade() -> None:
-    if on_postgres():
-        op.execute(DROP_APPEND)
+    op.execute("DROP VIEW conversation")
+    if op.get_bind().dialect.name == "postgresql":
+        op.execute("DROP FUNCTION append_messages")
+    else:
+        for name in TRIGGERS:
+            op.execute(f"DROP TRIGGER {name}")
+        op.execute("DROP TABLE search_index")
     for table in (
+        "search_progress",
+        "search_entries",
         "settings_profiles",
         "compactions",
         "draft_parts",
