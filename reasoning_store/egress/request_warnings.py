@@ -45,7 +45,9 @@ NO_MEDIA = "an attachment was left out"
 TEXTS: Final[Mapping[WarningCode, str]] = {
     # reasoning
     "unknown_provider": "{provider}: the request is written in {api} for an unknown host, which "
-    "demands no reasoning back and gets no reasoning parameter{advice}",
+    "gets no reasoning parameter{left_out}{advice}",
+    "by_model_name": "nothing is known of the host; the model's name is {maker}'s, so reasoning is "
+    "sent as {maker} demands it: with {messages}; name the provider, e.g. provider={maker!r}",
     "no_model": "the request names no model, and providers refuse it; pass model=",
     "floor_off": "{host} wants back the reasoning of {messages}, and reasoning.floor is off: "
     "{consequence}; set reasoning.floor to provider",
@@ -135,14 +137,10 @@ def selection_warnings(
     inputs_digest: str | None,
 ) -> tuple[RequestWarning, ...]:
     """Return the warnings of a selection."""
-    unknown = unknown_provider(to)
-    warnings = [] if unknown is None else [unknown]
-    host, rules = to.provider or "the provider", to.contract.returning
-    demands = rules.floor != "none" or rules.empty_field_in != "none"
-    if not demands and rules.prefix_bound_hint is None:
-        return tuple(warnings)
     selected = [*each]
-    if demands:
+    warnings = [*_host_warnings(selected, settings, to)]
+    host, rules = to.provider or to.contract.demanded_by or "the provider", to.contract.returning
+    if demanded_messages(to.contract) is not None:
         warnings += _floor_warnings(selected, settings, to, host)
     if rules.prefix_bound_hint is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
@@ -163,8 +161,7 @@ def _floor_warnings(
     consequence = _consequence(to.contract, in_open_turn=in_open_turn)
     if settings.floor == "off":
         if any(_is_demanded_and_missing(one, to) for one in selected):
-            floor = rules.floor if rules.empty_field_in == "none" else rules.empty_field_in
-            messages = _MESSAGES[floor]
+            messages = demanded_messages(to.contract)
             yield warning("floor_off", host=host, messages=messages, consequence=consequence)
         return
     reason = next(filter(None, (_unmet_because(one, to) for one in selected)), None)
@@ -183,6 +180,13 @@ def _is_switched_off(settings: SettingValues, contract: Contract) -> bool:
 def has_stand_in(contract: Contract) -> bool:
     """Whether a request without the demanded reasoning is still taken."""
     return _stand_in(contract) is not None or contract.reasoning.off_when_unmet
+
+
+def demanded_messages(contract: Contract) -> str | None:
+    """Return the messages that must have reasoning, or a stand-in for it, in words."""
+    rules = contract.returning
+    floor = rules.floor if rules.empty_field_in == "none" else rules.empty_field_in
+    return None if floor == "none" else _MESSAGES[floor]
 
 
 def _stand_in(contract: Contract) -> str | None:
@@ -279,22 +283,50 @@ def _changed_prefix(
     return None
 
 
-def unknown_provider(to: Target) -> RequestWarning | None:
-    """Return the warning that no host's rules hold, where that may surprise."""
-    name, api = to.provider, to.contract.api
-    if name is None:
-        maker = contract_lookup.find_maker(to.model) if to.base_url is None else None
-        if maker is None:
+def _host_warnings(
+    selected: Sequence[SelectedMessage], settings: SettingValues, to: Target
+) -> Iterator[RequestWarning]:
+    """Yield what is not known of a host, and what is taken from the model's name instead."""
+    left_out = 0
+    if settings.floor == "provider":
+        if (maker := to.contract.demanded_by) is not None:
+            yield warning("by_model_name", maker=maker, messages=demanded_messages(to.contract))
+        elif contract_lookup.find_maker(to.model) is None:
+            left_out = sum(rule in _OF_UNKNOWN_HOST for one in selected for rule in one.rules)
+    unknown = unknown_provider(to, left_out)
+    if unknown is not None:
+        yield unknown
+
+
+_OF_UNKNOWN_HOST: Final = frozenset[VerdictRule]({"no_place", "strip", "include"})
+"""The rules that a known host's demands, or its fields, might have overruled."""
+
+
+def unknown_provider(to: Target, left_out: int = 0) -> RequestWarning | None:
+    """Return the warning that no host's rules hold, where that may surprise.
+
+    ``left_out`` is the number of thoughts that are left out and that the host may demand.
+    """
+    name, maker = to.provider, contract_lookup.find_maker(to.model)
+    advice = "; name the provider"
+    if name is not None:
+        if contract_lookup.find_host(name) is not None:
             return None
+        provider, near = f"no provider is known as {describe(name)}", _host_like(name)
+        advice = "" if near is None else f"; did you mean {near}?"
+    elif to.contract.demanded_by is not None:
+        return None  # by_model_name says it
+    elif maker is not None and to.base_url is None:
         provider = f"no provider is named for {describe(to.model)}"
-        advice = f"; name the provider, e.g. provider={maker.id!r}"
-        return warning("unknown_provider", provider=provider, api=api, advice=advice)
-    if contract_lookup.find_host(name) is not None:
+        advice += f", e.g. provider={maker.id!r}"
+    elif left_out and (to.model or to.base_url):
+        provider = "nothing is known of the host"
+    else:
         return None
-    near = _host_like(name)
-    advice = "" if near is None else f"; did you mean {near}?"
-    provider = f"no provider is known as {describe(name)}"
-    return warning("unknown_provider", provider=provider, api=api, advice=advice)
+    missing = f"; stored thoughts are left out, which it may demand: {left_out}" if left_out else ""
+    return warning(
+        "unknown_provider", provider=provider, api=to.contract.api, left_out=missing, advice=advice
+    )
 
 
 @contract_lookup.cached

@@ -19,6 +19,7 @@ VerdictRule: TypeAlias = Literal[
 WarningCode: TypeAlias = Literal[
     # reasoning
     "unknown_provider",
+    "by_model_name",
     "no_model",
     "floor_off",
     "floor_unmet",

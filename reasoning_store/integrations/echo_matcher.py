@@ -38,6 +38,8 @@ class _OutgoingMessage(NamedTuple):
     message: rs.Message
     owed: bool
     """The provider demands the field of its thinking, also where it is empty."""
+    is_stripped: bool
+    """It has thinking that is left out."""
 
 
 class _Match(NamedTuple):
@@ -211,9 +213,11 @@ class EchoMatcher:
             if stored is not None and (stored.owed or stored.message.thinking):
                 written = rs.write_message(stored.message, owed=stored.owed, **exchange.names)
                 own = form.restore(own, written)
-                exchange.restored += bool(stored.message.thinking)
             else:
                 own = form.unbind(own)
+            if stored is not None:
+                exchange.restored += bool(stored.message.thinking)
+                exchange.left_out += stored.is_stripped and not stored.message.thinking
             changed[one.first : one.last + 1] = own
         if changed != parts:
             exchange.replace_parts(changed)
@@ -240,8 +244,9 @@ class EchoMatcher:
             ]
             is_owed = bool(blocks) and next(owed)  # a selection leaves empty messages out
             is_stored = position is not None
-            message = replace(message, blocks=tuple(blocks))
-            sent.append(_OutgoingMessage(message, is_owed) if is_stored else None)
+            kept = replace(message, blocks=tuple(blocks))
+            outgoing = _OutgoingMessage(kept, is_owed, len(blocks) < len(message.blocks))
+            sent.append(outgoing if is_stored else None)
         return sent
 
 

@@ -43,6 +43,8 @@ class Exchange:
         """How many replies got their thinking back."""
         self.missed = 0
         """How many replies without thinking are not in the store."""
+        self.left_out = 0
+        """How many replies without thinking have some in the store, which is not sent."""
         self.reply_id: str | None = None
         """The provider's id of the reply, once it has come."""
         self.error: str | None = None
@@ -87,9 +89,11 @@ class Exchange:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that report what was done."""
-        found = {RESTORED_HEADER: f"{self.restored}/{self.restored + self.missed}"}
-        if self.missed:
-            found[RESTORED_HEADER] += f"; missed={self.missed}"
+        lacking = self.restored + self.missed + self.left_out
+        found = {RESTORED_HEADER: f"{self.restored}/{lacking}"}
+        for name in ("missed", "left_out"):
+            if count := getattr(self, name):
+                found[RESTORED_HEADER] += f"; {name}={count}"
         if self.session is not None and _fits_header(self.session.id):
             found[SESSION_HEADER] = self.session.id
         if self.error is not None:

@@ -80,9 +80,11 @@ class Journal:
         if "storeError" in entry:
             metrics.count("store_errors", error=entry["storeError"])
         if "restored" in entry:
-            restored, _, total = entry["restored"].partition(";")[0].partition("/")
-            metrics.count("restored", int(restored), result="restored")
-            metrics.count("restored", int(total) - int(restored), result="missed")
+            share, *others = entry["restored"].split("; ")
+            counts = {"missed": "0", "left_out": "0", **dict(one.split("=") for one in others)}
+            counts["restored"] = share.partition("/")[0]
+            for result, count in counts.items():
+                metrics.count("restored", int(count), result=result)
 
 
 def fault_of(error: BaseException) -> str:

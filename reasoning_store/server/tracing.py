@@ -190,6 +190,7 @@ def _exchange_facts(exchange: Exchange | None) -> Iterator[tuple[str, Any]]:
         return
     yield "reasoning_store.restored", exchange.restored
     yield "reasoning_store.missed", exchange.missed
+    yield "reasoning_store.left_out", exchange.left_out
     if exchange.session is not None:
         yield "gen_ai.conversation.id", exchange.session.id
     if exchange.error is not None:

@@ -155,6 +155,8 @@ class Contract:
     models: tuple[str, ...] = ("*",)
     family: str | None = None
     """Models that can read each other's opaque reasoning; by default all of the row."""
+    demanded_by: str | None = None
+    """The maker whose demands hold at an unknown host, by the name of the model alone."""
     reading: ReadingRules = field(default_factory=ReadingRules)
     returning: ReturnRules = field(default_factory=ReturnRules)
     messages: MessageRules = field(default_factory=MessageRules)
@@ -171,6 +173,15 @@ class Contract:
         return replace(self, **changed)
 
 
+DEMANDS: Final = (
+    "floor",
+    "refusal",
+    "demanded_only_thinking",
+    "empty_field_in",
+    "call_signature_at",
+    "dummy_signature",
+)
+"""The rules of a maker that hold for its models wherever they are served."""
 PARTS: Final[Mapping[str, type]] = {
     "reading": ReadingRules,
     "returning": ReturnRules,

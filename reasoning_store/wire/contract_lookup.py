@@ -2,15 +2,16 @@
 
 An explicit api always wins; else the path of the address decides, then the model, then the
 provider's usual api. Within a provider's rows of that api the first whose ``models`` matches
-holds; an unknown host gets the api's own row, the one without a provider. The rules of single
-models and of their templates are laid over it.
+holds; an unknown host gets the api's own row, the one without a provider, with the demands of the
+maker to which the model's name belongs. The rules of single models and of their templates are laid
+over it.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache, wraps
 from importlib.resources import files
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_names, describe
-from reasoning_store.wire.contract import RULES, Contract
+from reasoning_store.wire.contract import DEMANDS, RULES, Contract
 
 DEFAULT_API: Final = "openai.chat"
 P = ParamSpec("P")
@@ -38,7 +39,7 @@ class Host:
     model_apis: Mapping[str, str] = field(default_factory=dict)
     """The api of models that do not speak the usual one, by their pattern."""
     models: tuple[str, ...] = ()
-    """The models that it makes and few others serve."""
+    """The models that it makes, by names that are no other maker's."""
     aliases: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     path_apis: Mapping[str, str] = field(default_factory=dict)
@@ -123,11 +124,31 @@ def find_contract(
     at_address = api_of_address(base_url, known) or usual
     default = usual if is_dialect(usual, at_address) else at_address
     wanted = api_name(api) if api is not None else default
-    tables = _tables()
-    for row in tables.contracts:
-        if own and row.provider == own and row.api == wanted and matches_model(model, row.models):
-            return _with_rules(_with_rules(row, tables.models, model), tables.templates, model)
-    return _with_rules(_own_row(wanted), tables.templates, model)
+    found = _row_of(own, model, wanted)
+    if found is None:
+        found = _own_row(wanted)
+        if own is None:
+            found = _with_demands(found, model)
+    return _with_rules(found, templates(), model)
+
+
+def _row_of(provider: str | None, model: str | None, api: str) -> Contract | None:
+    """Return the row of a provider's model, with the rules of the model."""
+    for row in rows():
+        named = provider and row.provider == provider and row.api == api
+        if named and matches_model(model, row.models):
+            return _with_rules(row, model_rules(), model)
+    return None
+
+
+def _with_demands(contract: Contract, model: str | None) -> Contract:
+    """Return an unknown host's contract with the demands of the model's maker, if it has any."""
+    maker = find_maker(model)
+    own = _row_of(maker.id, model, contract.api) if maker is not None else None
+    if own is None or own.returning.floor == own.returning.empty_field_in == "none":
+        return contract
+    demands = {name: getattr(own.returning, name) for name in DEMANDS}
+    return replace(contract.with_rules(demands), demanded_by=own.provider)
 
 
 def mirrored_fields(contract: Contract) -> tuple[str, ...]:

@@ -218,3 +218,23 @@ def test_a_hint_is_quoted_for_a_shell() -> None:
     line = hints.command_line(call, "sessions", of_owner=True)
 
     assert shlex.split(line) == ["reasoning-store", "sessions", "--owner", call.owner]
+
+
+@pytest.mark.parametrize(
+    ("upstream", "provider", "told"),
+    [
+        ("https://api.deepseek.com", "deepseek", "the upstream is deepseek"),
+        ("http://localhost:8000 --provider vllm", "vllm", "the upstream is vllm"),
+        ("http://localhost:8000", None, "name it with --provider"),
+        ("http://localhost:8000 --provider vlmm", None, "name it with --provider"),
+    ],
+    ids=["by its address", "by its name", "unknown", "misspelt"],
+)
+def test_serve_prints_what_it_recognised_of_its_upstream(
+    here: Here, upstream: str, provider: str | None, told: str
+) -> None:
+    """An upstream of which nothing is known gets no thought back but by the model's name."""
+    ran = here(f"serve --upstream {upstream} --check --json")
+
+    assert ran.data["provider"] == provider
+    assert told in ran.err

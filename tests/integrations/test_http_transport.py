@@ -77,6 +77,28 @@ def test_a_loop_of_twenty_steps_passes_and_is_stored(
     assert all(reply.thinking for reply in replies)
 
 
+@pytest.mark.parametrize("host", ["DeepSeek", "Kimi"])
+def test_a_loop_passes_at_an_address_of_which_only_the_models_name_tells(
+    provider: Provider, store: rs.Store, host: str
+) -> None:
+    """EC-006: a proxy of one's own, and no provider named."""
+    make, loop, _, model = CASES[host]
+    with make(provider.address, http_client=http.client(store)) as client:
+        loop(client, model, streamed=True)
+
+    assert provider.refused == []
+
+
+def test_a_stored_thought_that_is_left_out_is_counted(provider: Provider, store: rs.Store) -> None:
+    """It is neither restored nor missed."""
+    first = reply_of(ask(store, provider, [USER]))
+
+    off = {"reasoning.floor": "off"}
+    response = ask(store, provider, [USER, first], settings=off)
+
+    assert response.headers["X-Reasoning-Restored"] == "0/1; left_out=1"
+
+
 @HOSTS
 def test_a_loop_goes_on_after_a_restart(provider: Provider, tmp_path: Path, host: str) -> None:
     """Each request opens the store anew, as a program does that was killed between two."""

@@ -112,6 +112,7 @@ def test_a_reply_has_a_span_with_its_model_its_usage_and_its_session(
         "reasoning_store.mode": "mirror",
         "reasoning_store.restored": 0,
         "reasoning_store.missed": 0,
+        "reasoning_store.left_out": 0,
         "server.address": "127.0.0.1",
     }
     assert isinstance(waited, float) is stream

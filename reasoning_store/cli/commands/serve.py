@@ -60,7 +60,7 @@ def _takes_shared(command: Function) -> Function:
     "serve",
     cls=Command,
     examples=("serve --upstream https://api.deepseek.com --check",),
-    answers="url upstream mode tokens",
+    answers="url upstream provider mode tokens",
 )
 @click.option("--upstream", metavar="URL", help="The provider's base URL, as its SDK takes it.")
 @click.option("--provider", shell_complete=complete_provider, help="The provider of the URL.")
@@ -236,11 +236,23 @@ def _serve(
 
 
 def _print_address(call: Call, options: ServerOptions, url: str) -> None:
+    from reasoning_store.wire.contract_lookup import find_host
+
     upstream = options.upstream
+    host = find_host(options.provider, upstream)
+    provider = None if host is None else host.id
     answer: dict[str, Any] = {"url": url}
     if call.command == "serve":
-        answer |= {"upstream": upstream, "mode": options.mode, "tokens": len(options.tokens)}
+        answer |= {"upstream": upstream, "provider": provider}
+        answer |= {"mode": options.mode, "tokens": len(options.tokens)}
     print_answer(call, answer, lambda page: page.line(url))
     sys.stdout.flush()  # a program waits for it, and this one goes on
     if upstream is not None:
         print_note(f"give OpenAI clients {url}/v1 as their base URL, Anthropic's {url}")
+        print_note(_UNKNOWN if provider is None else f"the upstream is {provider}")
+
+
+_UNKNOWN = (
+    "nothing is known of the upstream, so only a model's name tells which thoughts it demands; "
+    "name it with --provider"
+)
