@@ -35,7 +35,6 @@ from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract, Floor
 from reasoning_store.wire.message_writer import Written
 from reasoning_store.wire.reasoning_options import ReasoningOptions, switches_off
-from reasoning_store.wire.tools import NO_ANSWER
 
 NO_RESULT = "no result was recorded"
 """The error that is sent as the response of a call that has none."""
@@ -71,8 +70,6 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
     "arguments_wrapped": "the provider takes only JSON as a call's arguments; others are wrapped "
     "in JSON",
-    "no_answer": "the provider takes reasoning only with the text or call after it; "
-    f"without one, {NO_ANSWER!r} is sent after it",
     "system_as_user": "the provider takes system messages at the beginning only; a later one is "
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
@@ -350,8 +347,6 @@ def writing_warnings(written: Written, to: Target) -> Iterator[RequestWarning]:
     if written.left_out:
         kinds = ", ".join(written.left_out)
         yield warning("block_left_out", api=to.contract.api, kinds=kinds)
-    if written.added_follower:
-        yield warning("no_answer")
 
 
 def body_warnings(

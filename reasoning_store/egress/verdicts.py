@@ -37,7 +37,6 @@ WarningCode: TypeAlias = Literal[
     "call_cut_off",
     "call_unusable",
     "arguments_wrapped",
-    "no_answer",
     "system_as_user",
     "block_left_out",
     "media_left_out",

@@ -70,8 +70,8 @@ class ReturnRules:
     prefix_bound_hint: str | None = None
     """The remedy, if reasoning is valid only after the exact prefix it was made for."""
     reasoning_needs_follower: bool = False
-    """Whether reasoning must be followed by the items it led to, which may name their ids only
-    then."""
+    """Whether reasoning with an id must be followed by the items it led to, which may name their
+    ids only then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,6 @@ class Written:
     options_not_sent: NotSent
     left_out: tuple[str, ...]
     """Kinds of blocks that the protocol has no place for, each once."""
-    added_follower: bool
-    """Whether a text was sent after reasoning that nothing followed."""
     address_arguments: Mapping[str, Any]
     """Arguments of the SDK's call that are no part of the body: a model in the address."""
 
@@ -66,7 +64,6 @@ class MessageWriter(ABC):
         self.rendered: list[Part] = []
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
-        self.added_follower = False
 
     @classmethod
     def turn_rules(cls, contract: Contract) -> TurnRules:
@@ -99,7 +96,6 @@ class MessageWriter(ABC):
             body=body,
             options_not_sent=not_sent,
             left_out=tuple(self.left_out),
-            added_follower=self.added_follower,
             address_arguments=model_parameter if self.model_is_in_address else {},
         )
 

@@ -16,7 +16,6 @@ from reasoning_store.wire import media
 from reasoning_store.wire.media import in_base64
 
 _TOOL: Final = frozenset({"name", "description", "parameters", "strict"})
-NO_ANSWER: Final = "no answer was recorded"
 """The text that is sent where a provider wants one and none was stored."""
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 

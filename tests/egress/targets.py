@@ -190,7 +190,11 @@ TARGETS: tuple[Target, ...] = (
     Target("google", "gemini-2.5-flash", "gemini.generate_content", plain("thought")),
     Target("google", "gemini-3-pro", "openai.chat", nothing, call_metadata=sealed_compat_call),
     Target(
-        "deepseek", "deepseek-chat", "openai.chat", plain("reasoning_content"), off_is_refused=True
+        "deepseek",
+        "deepseek-reasoner",
+        "openai.chat",
+        plain("reasoning_content"),
+        off_is_refused=True,
     ),
     Target(
         "deepseek", "deepseek-v4", "openai.chat", plain("reasoning_content"), off_is_refused=True

@@ -24,7 +24,7 @@ from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.target import find_target
 from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.verdicts import ViewedMessage
-from reasoning_store.testing import refusal
+from reasoning_store.testing import Record, refusal, response
 from reasoning_store.tokens import counter
 from tests.egress.targets import TARGETS, Target
 from tests.properties import each, examples
@@ -88,7 +88,24 @@ def judged(
         tools=TOOLS,
         **given,
     )
-    return refusal(built.body, provider=target.provider or "", model=target.model, api=target.api)
+    return refusal(
+        built.body,
+        provider=target.provider or "",
+        model=target.model,
+        api=target.api,
+        record=remembered(messages, target),
+    )
+
+
+def remembered(messages: Sequence[rs.Message], target: Target) -> Record | None:
+    """Return what a host of Responses remembers: which of its items reasoning led to."""
+    if target.api != "openai.responses":
+        return None
+    record = Record()
+    for message in messages:
+        if message.origin is not None and message.origin.provider == target.provider:
+            record.answered({}, response(message, **target.to)["output"])
+    return record
 
 
 @each_target

@@ -92,6 +92,13 @@ def remembered(loop: Body) -> Record:
     return record
 
 
+def remembered_items() -> Record:
+    """Return what the provider remembers of having answered in ``items``."""
+    record = Record()
+    record.answered({}, items()["input"][1:3])
+    return record
+
+
 def converse(*, think: bool = True, **top: Any) -> Body:
     """Return an open loop in Converse."""
     use = {"toolUse": {"toolUseId": "tu_1", "name": "get_weather", "input": {"city": "Oslo"}}}

@@ -23,6 +23,12 @@ GPT = chat("gpt-5.6")
 ROUTED = chat("anthropic/claude-sonnet-4.5", reply={"reasoning_details": DETAILS})
 
 CHAT: tuple[Case, ...] = (
+    case(
+        "'xhigh' is not supported",
+        "xai",
+        chat("grok-4.5", reasoning_effort="high"),
+        put("reasoning_effort", "xhigh"),
+    ),
     # Chat Completions
     case("non-empty array", "openai", GPT, put(M, [])),
     case("'agent'", "openai", GPT, put(M, 0, "role", "agent")),

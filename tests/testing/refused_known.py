@@ -18,6 +18,7 @@ from tests.testing.bodies import (
     messages,
     put,
     remembered,
+    remembered_items,
     thought,
 )
 
@@ -28,7 +29,7 @@ KNOWN: dict[str, Case] = {
         "rs_1", "openai", items(), insert(R, 2, {"role": "user", "content": "x"})
     ),
     "was provided without its required 'reasoning' item": case(
-        "fc_1", "openai", items(), drop(R, 1)
+        "'rs_1'", "openai", items(), drop(R, 1), record=remembered_items()
     ),
     "Items are not persisted when `store` is set to false": case(
         "rs_1", "openai", items(), drop(R, 1, "encrypted_content")
@@ -77,7 +78,10 @@ KNOWN: dict[str, Case] = {
         "thinking mode", "deepseek", chat(V4), chat(V4, reply={"reasoning_content": ""})
     ),
     "Missing `reasoning_content` field in the assistant message at message index": Case(
-        "index 1", "deepseek", chat("deepseek-chat"), chat("deepseek-chat", reply=thought())
+        "index 1",
+        "deepseek",
+        chat("deepseek-reasoner"),
+        chat("deepseek-reasoner", reply=thought()),
     ),
     "reasoning_content is missing in assistant tool call message at index": Case(
         "index 1", "moonshot", chat("kimi-k2.6"), chat("kimi-k2.6", reply=thought())

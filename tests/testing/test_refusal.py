@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.testing import Record, refusal, strict_provider
-from reasoning_store.testing.strict_provider import rules
+from reasoning_store.testing.strict_provider import gemini, rules
 from tests.properties import each, examples
 from tests.testing.bodies import (
+    SIGNATURE,
+    TOOLS,
     Body,
     Case,
     M,
@@ -266,13 +268,190 @@ def test_an_output_may_answer_a_call_that_the_service_has(top: Body) -> None:
     assert "No tool call found" in (responses("openai", OUTPUT) or "")
 
 
-def test_an_answer_of_the_service_s_own_tools_needs_no_reasoning() -> None:
-    """They are called with reasoning and without."""
-    searched = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    said = {**SAID, "id": "msg_1"}
+SAID_BY_ID = {**SAID, "id": "msg_1"}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAB-1"}
+SEALED = {"type": "reasoning", "summary": [], "encrypted_content": "gAAAAB-2"}
+CALL = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+PROGRAM = {"type": "program", "id": "cm_1", "call_id": "call_2", "code": "1"}
 
-    assert responses("openai", ASKED, searched, said, model="gpt-5.2") is None
-    assert "'reasoning' item" in (responses("openai", ASKED, said, model="gpt-5.2") or "")
+
+def test_a_message_needs_its_reasoning_where_the_service_gave_it_with_one() -> None:
+    """A model often answers without, so only a record tells."""
+    record = Record()
+    record.answered({}, [THOUGHT, SAID_BY_ID])
+    asked: Body = {"model": "gpt-5.6", "input": [ASKED, SAID_BY_ID, ASKED]}
+    whole = {**asked, "input": [ASKED, THOUGHT, SAID_BY_ID, ASKED]}
+
+    assert refusal(asked, provider="openai") is None
+    assert "its required 'reasoning' item: 'rs_1'" in str(
+        refusal(asked, provider="openai", record=record)
+    )
+    assert refusal(whole, provider="openai", record=record) is None
+
+
+def google(*roles: str, **top: Any) -> Body:
+    """Return a loop of ``contents`` whose roles and order are given."""
+    call = {"functionCall": {"name": "f"}, "thoughtSignature": SIGNATURE}
+    answer = {"functionResponse": {"name": "f", "response": {}}}
+    parts: dict[str, list[Body]] = {
+        "asks": [{"text": "q"}],
+        "calls": [call],
+        "answers": [answer],
+        "answers both": [answer, answer],
+        "function answers": [answer],
+    }
+    names = {"asks": "user", "calls": "model", "function answers": "function"}
+    contents = [{"role": names.get(role, "user"), "parts": parts[role]} for role in roles]
+    return {"contents": contents, **top}
+
+
+def claude(*messages: tuple[str, str], **top: Any) -> Body:
+    asked = [{"role": role, "content": text} for role, text in messages]
+    return {"model": "claude-opus-5", "max_tokens": 9, "messages": asked, **top}
+
+
+INVOKED = {
+    name: value
+    for name, value in claude(("user", "q"), anthropic_version="bedrock-2023-05-31").items()
+    if name != "model"
+}
+MESSAGES = "anthropic.messages"
+ACCEPTED: dict[str, tuple[str, str | None, str | None, Body]] = {
+    "sealed reasoning without ids in a row, before the user": (
+        *("openai", "gpt-5.6-luna", None),
+        {"input": [ASKED, SEALED, {**SEALED, "encrypted_content": "gAAAAB-3"}, ASKED]},
+    ),
+    "reasoning before a program": (
+        *("openai", "gpt-5.6-terra", None),
+        {"input": [ASKED, THOUGHT, PROGRAM, CALL, OUTPUT]},
+    ),
+    "items by id that no reasoning led to": (
+        *("openai", "gpt-5-nano", None),
+        {"input": [ASKED, {**CALL, "id": "fc_1"}, OUTPUT, SAID_BY_ID, ASKED]},
+    ),
+    "an output's form by a beta header": (
+        *("anthropic", None, MESSAGES),
+        claude(("user", "q"), output_format={"type": "json_schema", "schema": {}}),
+    ),
+    "turns of one role": (
+        *("anthropic", None, MESSAGES),
+        claude(("user", "a"), ("user", "b"), ("assistant", "c"), ("assistant", "d"), ("user", "e")),
+    ),
+    "the model's turn first": (
+        *("anthropic", None, MESSAGES),
+        claude(("assistant", "a"), ("user", "b")),
+    ),
+    "the model in the address": ("aws", "us.anthropic.claude-opus-4-8", MESSAGES, INVOKED),
+    "a beta in the body": (
+        *("aws", "us.anthropic.claude-opus-4-8", MESSAGES),
+        {**INVOKED, "anthropic_beta": ["context-1m-2025-08-07"]},
+    ),
+    "an older model that goes on in its own words": (
+        *("anthropic", None, MESSAGES),
+        {**claude(("user", "q"), ("assistant", "It")), "model": "claude-3-haiku-20240307"},
+    ),
+    "Sonnet 5 that does not think": (
+        *("anthropic", None, MESSAGES),
+        claude(("user", "q"), thinking={"type": "disabled"}) | {"model": "claude-sonnet-5"},
+    ),
+    "a call without reasoning, of a model that does not think unasked": (
+        *("deepseek", None, None),
+        chat("deepseek-chat"),
+    ),
+    "the role of a function": (
+        *("google", "gemini-3.5-flash", None),
+        google("asks", "calls", "function answers"),
+    ),
+    "one turn of the model in two contents": (
+        *("google", "gemini-3-flash-preview", None),
+        google("asks", "calls", "calls", "answers both"),
+    ),
+    "a budget of thoughts": (
+        *("google", "gemini-3.5-flash", None),
+        google("asks", generationConfig={"thinkingConfig": {"thinkingBudget": 1_024}}),
+    ),
+}
+"""Requests that their providers took, as recorded by others; the names say which."""
+
+
+@each("name", ACCEPTED)
+def test_what_a_provider_was_recorded_to_take_is_accepted(name: str) -> None:
+    """A rule that refuses it would be a false alarm."""
+    provider, model, api, body = ACCEPTED[name]
+
+    assert refusal(body, provider=provider, model=model, api=api) is None
+
+
+def test_responses_in_contents_of_their_own_are_refused() -> None:
+    """Google takes all responses of one turn in one content."""
+    split = google("asks", "calls", "calls", "answers", "answers")
+
+    assert "number of function response parts" in str(refusal(split, provider="google"))
+
+
+EFFORTS: dict[str, tuple[str, str]] = {
+    "gpt-6-astra": ("openai", "low medium high xhigh max"),
+    "gpt-6-sol": ("openai", "none low medium high xhigh max"),
+    "gpt-6-luna": ("openai", "none low medium high xhigh max"),
+    "gpt-6.1-sol": ("openai", "low medium high xhigh max"),
+    "gpt-6.1-terra": ("openai", "none low medium high xhigh max"),
+    "gpt-6.2-astra": ("openai", "low medium high xhigh max"),
+    "grok-3-mini": ("xai", "low high"),
+    "grok-4": ("xai", ""),
+    "grok-4.3": ("xai", "none low medium high"),
+    "grok-4.5": ("xai", "low medium high"),
+    "grok-4.6": ("xai", "low medium high xhigh"),
+    "grok-4.7": ("xai", "low medium high xhigh"),
+}
+
+
+@each("model", EFFORTS)
+def test_a_model_takes_its_own_efforts_and_no_others(model: str) -> None:
+    """By its name, in Responses; GPT-6 takes the highest there alone."""
+    provider, taken = EFFORTS[model]
+
+    def accepts(body: Body) -> bool:
+        return refusal({"model": model, **body}, provider=provider) is None
+
+    found = [one for one in rules.EFFORTS if accepts({"input": "q", "reasoning": {"effort": one}})]
+    assert found == taken.split()
+    asked: Body = {"messages": [ASKED], "reasoning_effort": "max"}
+    assert not accepts(asked)
+
+
+LEVELS = {
+    "gemini-3-pro-preview": "LOW HIGH",
+    "gemini-3.1-pro-preview": "LOW MEDIUM HIGH",
+    "gemini-3.1-flash-lite": "MINIMAL LOW MEDIUM HIGH",
+    "gemini-3.5-flash": "MINIMAL LOW MEDIUM HIGH",
+    "gemini-3.6-flash": "MINIMAL LOW MEDIUM HIGH",
+    "gemini-3.7-flash": "LOW MEDIUM HIGH",
+    "gemini-3.8-flash": "LOW MEDIUM HIGH",
+    "gemini-2.5-flash": "",
+}
+
+
+@each("model", LEVELS)
+def test_a_gemini_takes_its_own_levels_and_no_others(model: str) -> None:
+    """They were asked one by one."""
+
+    def accepts(level: str) -> bool:
+        config = {"thinkingConfig": {"thinkingLevel": level}}
+        return (
+            refusal(google("asks", generationConfig=config), provider="google", model=model) is None
+        )
+
+    assert [level for level in gemini.LEVELS if accepts(level)] == LEVELS[model].split()
+
+
+@each("model", ["gpt-5.6", "gpt-6-sol", "gpt-6-astra", "gpt-6.2-sol"])
+def test_tools_are_refused_in_chat_while_the_model_reasons(model: str) -> None:
+    """Responses takes both, and a model that can be switched off takes tools without reasoning."""
+    asked: Body = {"model": model, "messages": [ASKED], "tools": TOOLS}
+
+    assert "use /v1/responses" in str(refusal(asked, provider="openai"))
+    off = refusal({**asked, "reasoning_effort": "none"}, provider="openai")
+    assert (off is None) == (model in ("gpt-5.6", "gpt-6-sol"))
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
     from reasoning_store.testing import refusal
 
-    assert refusal(request.body, provider="deepseek", model="deepseek-chat") is None
+    assert refusal(request.body, provider="deepseek", model="deepseek-flash") is None
 
 Each rule is written from a provider's documentation or a refusal that people met, with its source;
 nothing comes from ``contracts.toml`` or egress, which these rules test. If services differ, the
-strictest rule holds. Only a ``Record`` can distinguish a real seal from an invented one.
+strictest rule holds, unless a recorded exchange shows that the named host takes the request. Only a
+``Record`` can distinguish a real seal from an invented one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from reasoning_store.testing.strict_provider import (
     bedrock,
     chat_hosts,
     cohere,
+    efforts,
     gateways,
     gemini,
     mistral,
@@ -59,8 +61,13 @@ PROTOCOLS: Mapping[str, tuple[Rule, ...]] = {
     "gemini.generate_content": gemini.RULES,
     "mistral.chat": mistral.RULES,
     "ollama.chat": ollama.RULES,
-    "openai.chat": (*openai_chat.RULES, *chat_hosts.RULES, *gateways.RULES),
-    "openai.responses": openai_responses.RULES,
+    "openai.chat": (
+        *openai_chat.RULES,
+        *efforts.RULES,
+        *chat_hosts.RULES,
+        *gateways.RULES,
+    ),
+    "openai.responses": (*openai_responses.RULES, *efforts.RULES),
     "thinking_events": (),
 }
 """The rules of each protocol; an application's own events have none."""

@@ -1,16 +1,15 @@
 """Anthropic's Messages: the structure of a request, and then what Claude checks of it.
 
-Strict where the service has been both: it merges messages of one role that follow each
-other now, and refused them before; other makers who speak the protocol still do.
+Messages of one role that follow each other are one turn, and the first may be the model's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
 
 from reasoning_store.testing.strict_provider import claude
+from reasoning_store.testing.strict_provider.chat_hosts import deepseek_thinks
 from reasoning_store.testing.strict_provider.claude import Talk
 from reasoning_store.testing.strict_provider.rules import (
     Check,
@@ -28,7 +27,8 @@ from reasoning_store.testing.strict_provider.rules import (
 TOP = frozenset(
     "billing_policy cache_control compaction container context_management diagnostics "
     "fallback_credit_token fallbacks inference_geo max_tokens mcp_servers messages metadata "
-    "output_config service_tier speed stop_sequences stream system temperature thinking thread "
+    "output_config output_format service_tier speed stop_sequences stream system temperature "
+    "thinking thread "
     "tool_choice tools top_k top_p user_profile_id workspace_id".split()
 )
 ID = r"[a-zA-Z0-9_-]+"
@@ -65,8 +65,9 @@ SERVER_SIDE = frozenset(
 def structure(sent: Sent) -> str | None:
     body = sent.body
     # If the model is in the address, the body names the protocol's version.
-    named = "anthropic_version" if sent.provider in _ADDRESSED else "model"
-    if name := first_unknown(body, TOP | {named}):
+    invoked = sent.provider == "aws" and "model" not in body
+    named = "anthropic_version" if invoked or sent.provider == "vertex" else "model"
+    if name := first_unknown(body, TOP | {named} | ({"anthropic_beta"} if invoked else set())):
         return f"{name}: Extra inputs are not permitted"
     if not is_text(body.get(named)):
         return f"{named}: Field required"
@@ -84,8 +85,6 @@ def structure(sent: Sent) -> str | None:
     return _system(body.get("system"))
 
 
-_ADDRESSED = host_names("vertex")
-"""The providers that have the model in the address."""
 _UNSIGNED = host_names("deepseek minimax moonshot zai")
 """The hosts of other makers' models, whose thoughts have no signature."""
 
@@ -155,17 +154,15 @@ _SHAPES: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
 }
 
 
-def roles_alternate(sent: Sent) -> str | None:
-    roles = [message["role"] for message in sent.body["messages"] if message["role"] != "system"]
-    if roles[:1] != ["user"]:
-        return 'messages: first message must use the "user" role'
-    for one, other in pairwise(roles):
-        if one == other:
-            return (
-                'messages: roles must alternate between "user" and "assistant", but found multiple '
-                f'"{one}" roles in a row'
-            )
-    return None
+def turns(sent: Sent) -> list[tuple[str, list[claude.Block]]]:
+    """Return role and blocks of each turn: messages of one role that follow each other are one."""
+    found: list[tuple[str, list[claude.Block]]] = []
+    for message in sent.body["messages"]:
+        if found and found[-1][0] == message["role"]:
+            found[-1][1].extend(claude.blocks(message["content"]))
+        else:
+            found.append((message["role"], [*claude.blocks(message["content"])]))
+    return found
 
 
 def text_is_not_blank(sent: Sent) -> str | None:
@@ -185,8 +182,7 @@ def calls_are_answered(sent: Sent) -> str | None:
     due: list[str] = []
     seen: set[str] = set()
     n = 0
-    for n, message in enumerate(sent.body["messages"]):
-        content = claude.blocks(message["content"])
+    for n, (_, content) in enumerate(turns(sent)):
         answers = [block["tool_use_id"] for block in content if block["type"] == "tool_result"]
         if missing := [call for call in due if call not in answers]:
             return _unanswered(n - 1, missing)
@@ -252,7 +248,7 @@ def ends_with_the_user(sent: Sent) -> str | None:
 
 def deepseek_missing(sent: Sent) -> str | None:
     """Every message with a call needs its thought, an empty one too, in whichever turn."""
-    if value_at(sent.body, "thinking", "type") == "disabled":
+    if not deepseek_thinks(sent):
         return None
     for message in sent.body["messages"]:
         kinds = {block["type"] for block in claude.blocks(message["content"])}
@@ -291,7 +287,7 @@ def read_talk(sent: Sent) -> Talk:
     body = sent.body
     return Talk(
         body=body,
-        contents=[(m["role"], claude.blocks(m["content"])) for m in body["messages"]],
+        contents=turns(sent),
         model=claude.known(sent.model),
         thinking=body.get("thinking"),
         effort=value_at(body, "output_config", "effort"),
@@ -310,10 +306,6 @@ _DOCS = "platform.claude.com/docs/en/build-with-claude/extended-thinking"
 
 RULES = (
     Rule(check=structure, source="anthropic SDK types: MessageCreateParams"),
-    Rule(
-        check=roles_alternate,
-        source="github.com/lobehub/lobehub/issues/1765: the 400 of api.anthropic.com",
-    ),
     Rule(check=text_is_not_blank, source="github.com/NousResearch/hermes-agent/pull/63983"),
     Rule(check=calls_are_answered, source="platform.claude.com/docs: handling tool_result"),
     Rule(check=tools, source="anthropic SDK types: ToolParam"),

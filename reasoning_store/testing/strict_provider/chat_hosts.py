@@ -54,19 +54,21 @@ def _thinking_type(allowed: tuple[str, ...], text: str) -> Check:
 # --- DeepSeek
 
 
-def _deepseek_thinks(sent: Sent) -> bool:
-    return bool(value_at(sent.body, "thinking", "type") != "disabled")
+def deepseek_thinks(sent: Sent) -> bool:
+    """Whether a model of DeepSeek thinks; the one named for chat does not unasked."""
+    chosen = value_at(sent.body, "thinking", "type")
+    return chosen != "disabled" if chosen is not None else not sent.is_model("deepseek-chat*")
 
 
 def deepseek_v4_missing(sent: Sent) -> str | None:
-    for _, message in replies(sent) if _deepseek_thinks(sent) else ():
+    for _, message in replies(sent) if deepseek_thinks(sent) else ():
         if message.get("tool_calls") and _lacks(message, "reasoning_content"):
             return "The `reasoning_content` in the thinking mode must be passed back to the API."
     return None
 
 
 def deepseek_v3_missing(sent: Sent) -> str | None:
-    for n, message in replies(sent) if _deepseek_thinks(sent) else ():
+    for n, message in replies(sent) if deepseek_thinks(sent) else ():
         if message.get("tool_calls") and _lacks(message, "reasoning_content"):
             return (
                 f"Missing `reasoning_content` field in the assistant message at message index {n}"
@@ -85,7 +87,7 @@ def deepseek_r1_present(sent: Sent) -> str | None:
 
 def deepseek_choice(sent: Sent) -> str | None:
     choice = sent.body.get("tool_choice")
-    if _deepseek_thinks(sent) and choice not in (None, "auto", "none"):
+    if deepseek_thinks(sent) and choice not in (None, "auto", "none"):
         return "Thinking mode does not support this tool_choice"
     return None
 

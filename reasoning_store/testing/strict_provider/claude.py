@@ -56,13 +56,14 @@ MODELS = (
     Model(("claude-sonnet-5-5*",), ("adaptive", "between_tools"), True, is_bound=True),
     Model(("claude-haiku-5-5*",), ("adaptive", "disabled"), True, True, True),
     Model(("claude-opus-5*",), ("adaptive", "disabled"), True, True),
-    Model(("claude-sonnet-5*",), ("adaptive",), True),
+    Model(("claude-sonnet-5*",), ("adaptive", "disabled"), True),
     Model(("claude-opus-4-[78]*",), ("adaptive", "disabled")),
     Model(("claude-opus-4-6*", "claude-sonnet-4-6*"), ("adaptive", "enabled", "disabled")),
     Model(
         ("claude-3-7*", "claude-opus-4*", "claude-sonnet-4*", "claude-haiku-4*"),
         ("enabled", "disabled"),
     ),
+    Model(("claude-3*", "claude-2*", "claude-v2*", "claude-instant*"), ("disabled",)),
 )
 _ANY = Model(("*",), ("adaptive", "enabled", "disabled", "between_tools"), True)
 

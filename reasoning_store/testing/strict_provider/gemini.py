@@ -41,6 +41,15 @@ _WORDS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to
 SKIPPED = (*_WORDS, *(b64encode(word.encode()).decode() for word in _WORDS))
 """The documented stand-in for a lost signature, as text and as bytes."""
 LEVELS = ("MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH")
+LEVELS_OF: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
+    (("gemini-2*",), ()),
+    (("gemini-3-pro*",), ("LOW", "HIGH")),
+    (("gemini-3-*", "gemini-3.[1-6]-flash*"), LEVELS[:4]),
+    (("gemini-3.*",), ("LOW", "MEDIUM", "HIGH")),
+)
+"""The thinking levels of models; the first row that matches counts."""
+_FUNCTION_ROLE = ("gemini-1*", "gemini-2*", "gemini-3-*", "gemini-3.[0-5]*")
+"""The models that take ``function`` as the role of a tool's response, besides ``user``."""
 
 
 def structure(sent: Sent) -> str | None:
@@ -53,14 +62,19 @@ def structure(sent: Sent) -> str | None:
     assert isinstance(contents, list)
     for n, content in enumerate(contents):
         where = f"contents[{n}]"
-        if not isinstance(content, Mapping) or content.get("role") not in ("user", "model"):
-            return f"Please use a valid role: user, model. ({where})"
+        role = value_at(content, "role")
+        if role not in ("user", "model") and not (
+            role == "function" and sent.is_model(*_FUNCTION_ROLE)
+        ):
+            return (
+                f"Role '{role}' is not supported. Please use a valid role: user, model. ({where})"
+            )
         if name := first_unknown(content, ("role", "parts")):
             return _unknown_name(name, where)
         if not is_list(content.get("parts")):
             return f"* GenerateContentRequest.{where}.parts: contents.parts must not be empty."
         for p, part in enumerate(content["parts"]):
-            if objection := _part(f"{where}.parts[{p}]", part, content["role"]):
+            if objection := _part(f"{where}.parts[{p}]", part, role):
                 return objection
     return None
 
@@ -101,7 +115,7 @@ def _part(where: str, part: Any, role: str) -> str | None:
             return f"Invalid value at '{where}.function_call.args' (TYPE_STRUCT)"
     if "functionResponse" in part:
         answer = part["functionResponse"]
-        if role != "user" or not is_text(value_at(answer, "name")):
+        if role == "model" or not is_text(value_at(answer, "name")):
             return f"* GenerateContentRequest.{where}.function_response.name: Name cannot be empty."
         if not isinstance(answer.get("response"), Mapping):
             return f"Invalid value at '{where}.function_response.response' (TYPE_STRUCT)"
@@ -117,31 +131,28 @@ def calls(content: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def calls_are_answered(sent: Sent) -> str | None:
+    """The content after a model's turn has a response for each of its calls.
+
+    Contents of the model that follow each other are one turn; those of a user are not.
+    """
+    wrong = (
+        "Please ensure that the number of function response parts is equal to the number of "
+        "function call parts of the function call turn."
+    )
+    due = 0
     contents = sent.body["contents"]
-    due: list[str] = []
     for n, content in enumerate(contents):
-        answers = [
-            part["functionResponse"]["name"]
-            for part in parts(content)
-            if "functionResponse" in part
-        ]
-        if sorted(answers) != sorted(due):
-            return (
-                "Please ensure that the number of function response parts is equal to the number "
-                f"of function call parts of the function call turn. (contents[{n}])"
-            )
-        due = [part["functionCall"]["name"] for part in calls(content)]
-        if due and (n == 0 or contents[n - 1]["role"] != "user"):
+        follows = n > 0 and contents[n - 1]["role"] == content["role"] == "model"
+        answers = sum("functionResponse" in part for part in parts(content))
+        if answers != (0 if follows else due):
+            return f"{wrong} (contents[{n}])"
+        due = len(calls(content)) + (due if follows else 0)
+        if due and n == 0:
             return (
                 "Please ensure that function call turn comes immediately after a user turn or "
                 "after a function response turn."
             )
-    if due:
-        return (
-            "Please ensure that the number of function response parts is equal to the number of "
-            "function call parts of the function call turn."
-        )
-    return None
+    return wrong if due else None
 
 
 def signatures_hold(sent: Sent) -> str | None:
@@ -192,13 +203,14 @@ def thinking_config(sent: Sent) -> str | None:
         return "You can only set only one of thinking budget and thinking level."
     if level is not None and str(level).upper() not in LEVELS:
         return f"Invalid value at 'generation_config.thinking_config.thinking_level': {level}"
-    if level is not None and sent.is_model("gemini-2*"):
+    taken = next((found for names, found in LEVELS_OF if sent.is_model(*names)), LEVELS)
+    if level is not None and not taken:
         return "Thinking level is not supported for this model."
+    if level is not None and str(level).upper() not in taken:
+        return f"Thinking level is unsupported: THINKING_LEVEL_{str(level).upper()}"
     if budget is not None and type(budget) is not int:
         return "Invalid value at 'generation_config.thinking_config.thinking_budget' (TYPE_INT32)"
-    if budget is not None and sent.is_model("gemini-3.[5-9]*", "gemini-[4-9]*"):
-        return "Thinking budget is not supported for this model."
-    if budget == 0 and sent.is_model("gemini-2.5-pro*"):
+    if budget == 0 and sent.is_model("gemini-2.5-pro*", "gemini-3.5-flash-lite*"):
         return "Budget 0 is invalid. This model only works in thinking mode."
     return None
 
@@ -218,14 +230,27 @@ def tools(sent: Sent) -> str | None:
 _SIGNATURES = "ai.google.dev/gemini-api/docs/thought-signatures"
 
 RULES = (
-    Rule(check=structure, source="google-genai SDK types: Content, Part"),
+    Rule(
+        check=structure,
+        source="google-genai SDK types: Content, Part; "
+        "github.com/blakeblackshear/frigate/pull/24013: no role of functions from 3.6 on",
+    ),
     Rule(check=tools, source="google-genai SDK types: FunctionDeclaration"),
-    Rule(check=calls_are_answered, source="github.com/google-gemini/gemini-cli/issues/16984"),
+    Rule(
+        check=calls_are_answered,
+        source="github.com/google-gemini/gemini-cli/issues/16984; "
+        "github.com/vertesia/llumiverse/pull/620: split responses are refused",
+    ),
     Rule(check=signatures_hold, source=_SIGNATURES),
     Rule(
         check=first_calls_are_signed,
         models=("", "gemini-3*", "gemini-[4-9]*"),
         source=_SIGNATURES,
     ),
-    Rule(check=thinking_config, source="google-genai SDK types: ThinkingConfig"),
+    Rule(
+        check=thinking_config,
+        source="google-genai SDK types: ThinkingConfig; ai.google.dev/gemini-api/docs/thinking; "
+        "github.com/tetsuo-ai/agenc-core/pull/2393: levels asked one by one, 2026-09-11; "
+        "github.com/maragudk/gai/pull/369: a budget of 0",
+    ),
 )

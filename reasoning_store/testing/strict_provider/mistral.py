@@ -108,6 +108,14 @@ def chunks(sent: Sent) -> str | None:
     return None
 
 
+def thoughts_are_read(sent: Sent) -> str | None:
+    for _, message in numbered_objects(sent.body["messages"]):
+        for _, chunk in numbered_objects(message.get("content")):
+            if chunk["type"] == "thinking":
+                return "Reasoning input is not enabled for this model"
+    return None
+
+
 def parameters(sent: Sent) -> str | None:
     effort = sent.body.get("reasoning_effort")
     if effort not in (None, *EFFORTS):
@@ -117,6 +125,10 @@ def parameters(sent: Sent) -> str | None:
     return None
 
 
+_NEVER_THINK = (
+    *("codestral*", "devstral*", "ministral*", "mistral-large*", "mistral-nemo*"),
+    *("mistral-small-2[45]*", "open-mistral*", "open-mixtral*", "pixtral*"),
+)
 _TYPES = "mistralai SDK types: ChatCompletionRequest"
 
 RULES = (
@@ -124,6 +136,12 @@ RULES = (
     Rule(check=openai_chat.tools, source=_TYPES),
     Rule(check=known_fields, source=_TYPES),
     Rule(check=chunks, source=_TYPES),
+    Rule(
+        check=thoughts_are_read,
+        models=_NEVER_THINK,
+        source="github.com/suitenumerique/conversations/issues/402; "
+        "docs.mistral.ai/capabilities/reasoning: the models that think",
+    ),
     Rule(
         check=order,
         source="mistral-common protocol/instruct/validator.py; avante.nvim/pull/2695 (code 3230)",

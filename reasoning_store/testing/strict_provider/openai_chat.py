@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from reasoning_store.testing.strict_provider import openai_efforts
 from reasoning_store.testing.strict_provider.rules import (
     Rule,
     Sent,
@@ -186,12 +185,8 @@ def short_ids(sent: Sent) -> str | None:
     return None
 
 
-def known_effort(sent: Sent) -> str | None:
-    return openai_efforts.objection(sent, "reasoning_effort", sent.body.get("reasoning_effort"))
-
-
 def tools_while_reasoning(sent: Sent) -> str | None:
-    usual = "medium" if sent.is_model("gpt-5.6*") else "none"
+    usual = "medium" if sent.is_model("gpt-5.6*", "gpt-6*") else "none"
     if not sent.body.get("tools") or sent.body.get("reasoning_effort", usual) == "none":
         return None
     return (
@@ -244,11 +239,11 @@ RULES = (
         providers=_OPENAI,
         source="the 400 of api.openai.com for ids longer than 40",
     ),
-    Rule(check=known_effort, providers=_OPENAI, source=openai_efforts.SOURCE),
     Rule(
         check=tools_while_reasoning,
         providers=_OPENAI,
-        models=("gpt-5.4*", "gpt-5.5*", "gpt-5.6*"),
-        source="developers.openai.com/api/docs/guides/responses-vs-chat-completions",
+        models=("gpt-5.4*", "gpt-5.5*", "gpt-5.6*", "gpt-6*"),
+        source="developers.openai.com/api/docs/guides/responses-vs-chat-completions; "
+        ".../guides/deployment-checklist; github.com/onyx-dot-app/onyx/issues/15008: gpt-6-sol",
     ),
 )

@@ -40,6 +40,7 @@ class Record:
 
     def __init__(self) -> None:
         self._sealed: dict[str, Sealed] = {}
+        self._reasoning: dict[str, Mapping[str, Any]] = {}
 
     def answered(self, body: Mapping[str, Any], answer: Sequence[Mapping[str, Any]]) -> None:
         """Record the blocks, parts or items that answered a request."""
@@ -48,10 +49,20 @@ class Record:
             so_far = [*before, *(("assistant", item) for item in answer[:n])]
             for seal, text in seals_of(block):
                 self._sealed[seal] = Sealed(text=text, prefix=prefix_digests(body, so_far)[-1])
+        reasoning: Mapping[str, Any] | None = None
+        for item in answer:
+            if item.get("type") == "reasoning":
+                reasoning = item
+            elif reasoning is not None and isinstance(item.get("id"), str):
+                self._reasoning[item["id"]] = reasoning
 
     def sealed(self, seal: str) -> Sealed | None:
         """Return the content that a seal was issued for; None if it was never issued."""
         return self._sealed.get(seal)
+
+    def reasoning_before(self, item_id: str) -> Mapping[str, Any] | None:
+        """Return the reasoning item that led to an item of Responses, if one did."""
+        return self._reasoning.get(item_id)
 
 
 def seals_of(block: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:

@@ -4,8 +4,8 @@ A reasoning item is written directly before the items of its response, and only 
 carry the server's ids. If reasoning is left out, the ids of the items that would have followed it
 are left out too (``call_id`` is written). A hosted tool's item always carries its id: it is
 accepted without reasoning before it. Reasoning that nothing followed, because the stream died or
-its limit was reached, gets a text after it where the host demands a follower
-(``reasoning_needs_follower``). Raw items are any mapping and are never added to.
+its limit was reached, is written without its id where the host demands a follower of reasoning
+with one (``reasoning_needs_follower``). Raw items are any mapping and are never added to.
 
 An assistant's message without an id is a role and a text. Nothing has to alternate; a host may
 want texts before all calls (``calls_last``). The history is ours, so a host that can is asked
@@ -42,7 +42,6 @@ from reasoning_store.wire.message_writer import (
 )
 from reasoning_store.wire.openai_responses import typed_calls
 from reasoning_store.wire.tools import (
-    NO_ANSWER,
     NO_PARAMETERS,
     call_arguments,
     media_url,
@@ -142,24 +141,22 @@ class ResponsesWriter(MessageWriter):
                 items.append(self._write_call(block, with_id=with_id))
             elif isinstance(block, RawBlock) and self._is_returned(block, message):
                 if block.data.get("type") in _NEEDS_NO_REASONING:
-                    self._add_follower(items)
+                    self._close_reasoning(items)
                 items.append(dict(block.data))
             else:
                 self.leave_out(block)
-        self._add_follower(items)
+        self._close_reasoning(items)
         if self.contract.messages.calls_last:
             items.sort(key=_is_call)
         return items
 
-    def _add_follower(self, items: list[Item]) -> None:
-        """Add a text after reasoning that nothing followed, where the host demands a follower."""
-        if (
-            self.contract.returning.reasoning_needs_follower
-            and items
-            and items[-1].get("type") == "reasoning"
-        ):
-            items.append({"type": "message", "role": "assistant", "content": NO_ANSWER})
-            self.added_follower = True
+    def _close_reasoning(self, items: list[Item]) -> None:
+        """Take the ids off reasoning that nothing followed: its seal is accepted alone."""
+        if self.contract.returning.reasoning_needs_follower:
+            for item in reversed(items):
+                if item.get("type") != "reasoning":
+                    break
+                item.pop("id", None)
 
     def _is_returned(self, block: RawBlock, message: Message) -> bool:
         if block.provider_metadata or not alternating.is_own(block, message, self.contract):
