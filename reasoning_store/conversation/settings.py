@@ -59,7 +59,8 @@ class SettingValues:
     floor: Literal["provider", "off"] = "provider"
     """Whether reasoning that a provider demands back is sent whatever the other settings are."""
     tags: Literal["auto", "always", "never"] = "auto"
-    """Whether answers are searched for inline delimiters."""
+    """Whether answers are searched for inline delimiters: ``auto`` as the host demands and outside
+    of code, ``always`` in all text."""
 
     def by_key(self) -> dict[str, Any]:
         """Return every value by its name in JSON."""

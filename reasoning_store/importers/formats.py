@@ -20,6 +20,7 @@ from reasoning_store.conversation.validation import describe
 from reasoning_store.importers.documents import Source, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
+from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.ledger.database import files
 
@@ -102,7 +103,7 @@ def conversations(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: Tags = "always",
+    tags: Tags = DEFAULT_TAGS,
     name: str | None = None,
 ) -> Iterator[Conversation]:
     """Return the conversations of a source in a format, by default the one that it is in.

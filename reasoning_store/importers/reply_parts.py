@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.importers.source_messages import list_field, object_field, text_field
+from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.wire.tools import parse_arguments
 
@@ -99,7 +100,7 @@ class AnsweredBy:
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
-    tags: Tags = "always"
+    tags: Tags = DEFAULT_TAGS  # programs write thoughts into text, whoever answered
 
     def ingress_options(
         self, *, provider: str | None = None, model: str | None = None

@@ -40,6 +40,8 @@ _OF_REAL_BLOCKS = ("signature", "encrypted", "redacted", "providerMetadata")
 _TURN_ENDED = ("end_turn", "stop")
 """The finish reasons of a model that has answered."""
 _TAGGED: Mapping[str, Any] = {"sourceField": TAG_SOURCE}
+_USUAL_DELIMITERS = (["<think>", "</think>"], ["<think>", ""])
+"""Those of a block that notes none."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class Channels:
         "_last_text",
         "_mirrors",
         "_native",
+        "_opened_by",
         "_out",
         "_reserved",
         "_tagged",
@@ -93,6 +96,7 @@ class Channels:
         self._text_at: dict[int | None, int] = {}
         self._last_text: int | None = None
         self._tagged: OpenThought | None = None
+        self._opened_by = ""
         self._reserved: int | None = None
         # Tool calls
         self._calls: list[_Call] = []
@@ -329,8 +333,10 @@ class Channels:
         for run in runs:
             if run.kind == "visible":
                 self._add_text(run.text, self._text_index())
+            elif run.phase == "start":
+                self._opened_by = run.text
             elif run.phase == "end":
-                self._end_tagged()
+                self._end_tagged(closed_by=run.text)
             else:
                 self._add_tagged(run.text)
 
@@ -356,9 +362,13 @@ class Channels:
             self._tagged = self._blocks.begin(index, _TAGGED, continues=False)
         self._blocks.grow(self._tagged, text, _TAGGED)
 
-    def _end_tagged(self, *, interrupted: bool = False) -> None:
+    def _end_tagged(self, *, closed_by: str = "", interrupted: bool = False) -> None:
         self._reserved = None
         if self._tagged is not None:
+            delimiters = [self._opened_by, closed_by]
+            if delimiters not in _USUAL_DELIMITERS:  # kept, so that a wrong cut can be undone
+                noted = {**_TAGGED, "providerMetadata": {"delimiters": delimiters}}
+                self._blocks.grow(self._tagged, "", noted)
             self._blocks.end(self._tagged, interrupted=interrupted)
             self._tagged = None
 

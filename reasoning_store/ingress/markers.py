@@ -19,10 +19,10 @@ The contracts of ``wire`` name the families of a model; ``tags`` acts on the del
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from reasoning_store.conversation.errors import SettingError
 
@@ -36,6 +36,9 @@ LONGEST_NAME = 64
 
 _SPACE = r"[ \t\r\n\f\v]"
 _SPACES = f"{_SPACE}{{0,{LONGEST_RUN}}}+"
+_CONSTRAINT = f"[\\w.:-]{{0,{LONGEST_NAME}}}+"
+_LENGTHS = {_SPACES: LONGEST_RUN, _CONSTRAINT: LONGEST_NAME}
+"""The pieces of a delimiter that are longer than a character."""
 _NOT_IN_NAMES = re.compile(r"[<>/\s]")
 
 
@@ -47,6 +50,9 @@ class Family:
     ``answers`` wrap the visible part from the front: removed, and they end a block that
     was left open. ``drops`` are removed from visible text and are thought text inside a
     block. ``ends`` end a block and are text outside one. ``tags`` are further tag names.
+    ``labels`` are removed directly after a delimiter, also without their line end before a close;
+    so is a second open. A ``*`` in a delimiter stands for a
+    constraint of harmony, or for nothing.
     """
 
     opens: tuple[str, ...] = ()
@@ -55,6 +61,7 @@ class Family:
     drops: tuple[str, ...] = ()
     ends: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     source: str
 
 
@@ -72,10 +79,12 @@ FAMILIES: dict[str, Family] = {
         source="ERNIE 4.5 chat template; the prompt opens the block",
     ),
     "gemma": Family(
-        # A server that forces the close leaves out the line end, or writes the open twice.
-        opens=("<|channel>thought", "<|channel><|channel>thought"),
+        # A server that forces the close leaves out the line end, writes the open twice, or lets
+        # the model write the name of the channel after the close.
+        opens=("<|channel>",),
         closes=("<channel|>",),
-        source="Gemma 4 chat template; llama.cpp tests/test-chat.cpp",
+        labels=("thought\n",),
+        source="Gemma 4 chat template; llama.cpp tests/test-chat.cpp; ollama/ollama/pull/17626",
     ),
     # Granite 3.2 turns channels with plain English sentences. Those are words that an
     # answer may contain, so they are in no family.
@@ -86,18 +95,18 @@ FAMILIES: dict[str, Family] = {
     ),
     # A commentary message without a recipient is for the user, so it is visible. One
     # with a recipient is a tool call: its header is no literal and is left as it came,
-    # like the <|call|> that ends it.
+    # like the <|call|> that ends it. Structured output names its form in the header.
     "harmony": Family(
         opens=(
-            "<|channel|>analysis<|message|>",
-            "<|start|>assistant<|channel|>analysis<|message|>",
+            "<|channel|>analysis*<|message|>",
+            "<|start|>assistant<|channel|>analysis*<|message|>",
         ),
         closes=("<|end|>", "<|return|>"),
         answers=(
-            "<|channel|>final<|message|>",
-            "<|start|>assistant<|channel|>final<|message|>",
-            "<|channel|>commentary<|message|>",
-            "<|start|>assistant<|channel|>commentary<|message|>",
+            "<|channel|>final*<|message|>",
+            "<|start|>assistant<|channel|>final*<|message|>",
+            "<|channel|>commentary*<|message|>",
+            "<|start|>assistant<|channel|>commentary*<|message|>",
         ),
         ends=("<|call|>",),
         source="OpenAI harmony response format (gpt-oss)",
@@ -134,6 +143,10 @@ FAMILIES: dict[str, Family] = {
 }
 
 
+_Spelled: TypeAlias = tuple[str, ...]
+"""A delimiter as the patterns of its pieces, a character each but for those of a constraint."""
+
+
 class Scan(NamedTuple):
     """One list of delimiters: ``find`` the next one, or text that ``might`` become one."""
 
@@ -154,6 +167,8 @@ class Grammar(NamedTuple):
     """Any character that a delimiter starts with."""
     reach: int
     """The most characters that may be held: one less than the longest delimiter."""
+    label: Scan | None = None
+    """The texts that are removed directly after a delimiter."""
 
 
 def compile_grammar(tags: Iterable[str] | None, markers: Iterable[str]) -> Grammar:
@@ -192,14 +207,14 @@ def _check_sequence(key: str, value: Iterable[str]) -> tuple[str, ...]:
 def _compile_grammar(names: tuple[str, ...], families: tuple[str, ...]) -> Grammar:
     rows = [FAMILIES[family] for family in families]
     names = tuple(dict.fromkeys((*names, *(tag for row in rows for tag in row.tags))))
-    opens = [literal for row in rows for literal in row.opens]
-    closes = [literal for row in rows for literal in row.closes]
-    answers = [literal for row in rows for literal in row.answers]
-    drops = [literal for row in rows for literal in row.drops]
-    ends = [literal for row in rows for literal in row.ends]
+    opens, closes, answers, drops, ends = (
+        [spelled for row in rows for literal in getattr(row, kind) for spelled in _spell(literal)]
+        for kind in ("opens", "closes", "answers", "drops", "ends")
+    )
     every = [*opens, *closes, *answers, *drops, *ends]
-    triggers = {literal[0] for literal in every} | ({"<"} if names or not every else set())
+    triggers = {spelled[0][-1] for spelled in every} | ({"<"} if names or not every else set())
     lengths = [len("<>/") + 3 * LONGEST_RUN + len(name) for name in names]
+    lengths += [sum(_LENGTHS.get(piece, 1) for piece in spelled) for spelled in every]
     return Grammar(
         outside=_compile_scan(
             names, [f"<{_SPACES}(?:/{_SPACES})?"], [*opens, *closes, *answers, *drops]
@@ -208,15 +223,25 @@ def _compile_grammar(names: tuple[str, ...], families: tuple[str, ...]) -> Gramm
         opening=_compile_scan(names, [f"<{_SPACES}"], opens),
         trigger="".join(triggers) if len(triggers) == 1 else "",
         triggers=re.compile("|".join(map(re.escape, sorted(triggers)))),
-        reach=max([*lengths, *map(len, every)], default=1) - 1,
+        reach=max(lengths, default=1) - 1,
+        label=_compile_labels([label for row in rows for label in row.labels], closes),
     )
 
 
-def _compile_scan(names: tuple[str, ...], beginning: list[str], literals: list[str]) -> Scan:
+def _spell(literal: str) -> list[_Spelled]:
+    """Return the forms of a delimiter, each as the patterns of its pieces."""
+    before, star, after = (tuple(map(re.escape, part)) for part in literal.partition("*"))
+    constraint = (_SPACES, *map(re.escape, "<|constrain|>"), _CONSTRAINT, _SPACES)
+    return [before + after, before + constraint + after] if star else [before]
+
+
+def _compile_scan(
+    names: tuple[str, ...], beginning: list[str], literals: Iterable[_Spelled]
+) -> Scan:
     """Return the two patterns of one list; ``beginning`` has the first pieces of its tags."""
     literals = sorted(set(literals), key=len)
-    whole = [re.escape(literal) for literal in literals]
-    begun = [_beginnings([re.escape(char) for char in literal[:-1]]) for literal in literals]
+    whole = ["".join(literal) for literal in literals]
+    begun = [_beginnings(literal[:-1]) for literal in literals]
     if names:
         spelled = [[_letter_pattern(char) for char in name] for name in names]
         any_name = "|".join("".join(letters) for letters in spelled)
@@ -230,6 +255,21 @@ def _compile_scan(names: tuple[str, ...], beginning: list[str], literals: list[s
     )
 
 
+def _compile_labels(labels: list[str], closes: list[_Spelled]) -> Scan | None:
+    """Return the patterns of the texts that are removed directly after a delimiter."""
+    if not labels:
+        return None
+    spelled = [tuple(map(re.escape, label)) for label in labels]
+    bare = [tuple(map(re.escape, label.rstrip())) for label in labels]
+    whole = _compile_scan((), [], spelled)
+    ended = _compile_scan((), [], [label + close for label in bare for close in closes])
+    before_close = f"(?:{'|'.join(map(''.join, bare))})(?={'|'.join(map(''.join, closes))})"
+    return Scan(
+        find=re.compile(f"{whole.find.pattern}|{before_close}"),
+        might=re.compile(f"{whole.might.pattern}|{ended.might.pattern}"),
+    )
+
+
 def _letter_pattern(char: str) -> str:
     """Return the pattern of a letter: both cases in ASCII (not U+212A for k), else itself."""
     if char.isascii() and char.isalpha():
@@ -237,9 +277,13 @@ def _letter_pattern(char: str) -> str:
     return re.escape(char)
 
 
-def _beginnings(pieces: list[str]) -> str:
+def _beginnings(pieces: Sequence[str]) -> str:
     """Return a pattern for every beginning of these pieces that has at least the first."""
     pattern = ""
     for piece in reversed(pieces):
         pattern = f"{piece}(?:{pattern})?" if pattern else piece
     return pattern
+
+
+NO_DELIMITERS = _compile_grammar((), ())
+"""The patterns that find nothing."""

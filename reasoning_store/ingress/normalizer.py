@@ -65,8 +65,9 @@ class StreamNormalizer:
 
     ``api`` names the protocol. Without it the first event does, where it carries the mark of one;
     else ``usual_api``, the path of the address, the provider or the model. ``tags`` decides whether
-    text is searched for inline delimiters: if the protocol may hold them (``auto``), ``always``,
-    ``never``, or for these names. Tagged thoughts after a native one are taken for copies of it;
+    text is searched for inline delimiters: where the contract says, outside of code (``auto``);
+    in all text (``always``); ``never``; or outside of code for these names. Tagged thoughts after a
+    native one are taken for copies of it;
     ``merge`` keeps those with another text.
     """
 
@@ -218,9 +219,16 @@ class StreamNormalizer:
         return out
 
     def _begin_choice(self, number: int) -> _Choice:
-        choice = self._choices[number] = _Choice(
-            self._contract, self._tag_filter(), merge=self._merge, number=number
+        reading = self._contract.reading
+        counters = Counters()
+        text = TextChannel(
+            self._tag_filter(),
+            counters,
+            merge=self._merge,
+            stray_opens=reading.stray_opens,
+            may_lack_open=reading.unparsed and self._tags != "always" and not self._is_stream,
         )
+        choice = self._choices[number] = _Choice(self._contract, text, counters, number=number)
         return choice
 
     def _tag_filter(self) -> TagFilter | None:
@@ -232,6 +240,8 @@ class StreamNormalizer:
             self._starts_inside,
             markers=reading.markers,
             events=True,
+            code_is_text=self._tags != "always",
+            leading_only=self._tags == "auto" and reading.tags == "leading",
         )
 
     def _build(self, number: int, interrupted: bool) -> Message:
@@ -258,17 +268,12 @@ class _Choice:
     __slots__ = ("_channels", "accumulator", "counters")
 
     def __init__(
-        self, contract: Contract, tag_filter: TagFilter | None, *, merge: bool, number: int
+        self, contract: Contract, text: TextChannel, counters: Counters, *, number: int
     ) -> None:
         self.accumulator = Accumulator()
-        self.counters = Counters()
+        self.counters = counters
         self._channels = Channels(
-            TextChannel(
-                tag_filter,
-                self.counters,
-                merge=merge,
-                stray_opens=contract.reading.stray_opens,
-            ),
+            text,
             MirroredFields(frozenset(contract_lookup.mirrored_fields(contract)), self.counters),
             provider=contract.provider or "",
             choice=number,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 COUNTERS: Final[Mapping[str, str]] = {
@@ -27,10 +27,14 @@ class Counters:
     """Copies of a thought that were left out."""
     unknown_chunks: int = 0
     """Events that were not understood."""
+    removed: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    """The first delimiters that were removed and belong to no block: each text, and the length of
+    the visible text before it."""
 
-    def to_metadata(self) -> dict[str, int]:
-        """Return the counters that are not zero."""
-        return {key: count for name, key in COUNTERS.items() if (count := getattr(self, name))}
+    def to_metadata(self) -> dict[str, Any]:
+        """Return the counters that are not zero, and the delimiters that belong to no block."""
+        counts = {key: count for name, key in COUNTERS.items() if (count := getattr(self, name))}
+        return {**counts, "removedDelimiters": [*self.removed]} if self.removed else counts
 
 
 def read_counters(metadata: Mapping[str, Any] | None) -> Counters:

@@ -35,7 +35,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_truth
-from reasoning_store.ingress.markers import Scan, compile_grammar
+from reasoning_store.ingress.code_marks import WINDOW, CodeMarks
+from reasoning_store.ingress.markers import NO_DELIMITERS, Grammar, Scan, compile_grammar
 
 Kind: TypeAlias = Literal["visible", "thinking"]
 RunPhase: TypeAlias = Literal["delta", "start", "end", "removed"]
@@ -62,31 +63,37 @@ class TagFilter:
 
     ``tags`` are the names to look for (none given: think, thinking, thought, reasoning,
     reflection), ``markers`` further literal families. ``starts_inside`` is for templates that
-    open the block in the prompt; a redundant open of the model, before anything but
-    white space, is then removed.
+    open the block in the prompt; a redundant open of the model, before anything but white space, is
+    then removed.
 
     With ``events`` there are also runs for the delimiters, with the phase ``start``, ``end`` or
     ``removed`` and the delimiter as it was written ("" where the prompt opened the block).
     The texts of all runs are then the whole input; only those with phase ``delta`` belong to
     a channel.
+
+    With ``code_is_text`` delimiters in visible code are text; with ``leading_only`` all are but
+    those of a block that begins the text.
     """
 
     __slots__ = (
+        "_awaits_block",
         "_block",
         "_carry",
+        "_code",
         "_events",
-        "_extracted",
         "_finished",
         "_grammar",
-        "_is_blank",
         "_is_leading",
         "_is_plain",
         "_is_untouched",
         "_kind",
+        "_leading_only",
+        "_needs_label",
         "_rejoinable",
         "_starts_inside",
         "_stripped",
         "_trigger",
+        "_whole_grammar",
     )
 
     def __init__(
@@ -96,24 +103,30 @@ class TagFilter:
         *,
         markers: Iterable[str] = (),
         events: bool = False,
+        code_is_text: bool = False,
+        leading_only: bool = False,
     ) -> None:
-        self._grammar = compile_grammar(tags, markers)
-        self._trigger = self._grammar.trigger
+        self._whole_grammar = compile_grammar(tags, markers)
+        self._code = CodeMarks() if code_is_text else None
+        self._leading_only = leading_only
         self._starts_inside = check_truth("starts_inside", starts_inside)
         self._events = events
         self.reset()
 
     def reset(self) -> None:
         """Forget the text, keep the options."""
+        self._look_for(self._whole_grammar)
+        if self._code is not None:
+            self._code.reset()
+        self._awaits_block = self._leading_only  # only white space has come
+        self._needs_label = False  # a delimiter has come that a label may follow
         self._kind: Kind = "thinking" if self._starts_inside else "visible"
         self._block = 0
         self._carry = ""  # held by the first lexer, in the channel that is open
         self._rejoinable = ""  # held by the second lexer, always visible text
-        self._is_blank = True  # the open block has nothing but white space so far
         self._is_leading = self._starts_inside  # a redundant open may still come
         self._is_untouched = self._starts_inside  # nothing of the prompt's block has come
         self._stripped = 0
-        self._extracted = 0
         self._finished = False
         self._update_plain()
 
@@ -121,6 +134,8 @@ class TagFilter:
         """Return the runs that are certain after this piece of text."""
         try:
             if self._is_plain and self._trigger not in delta:
+                if self._code is not None and self._kind == "visible":
+                    self._code.read(delta)
                 return [_new(Run, (self._kind, delta, self._block, "delta"))] if delta else []
         except TypeError:
             raise _not_a_text(delta) from None
@@ -128,8 +143,9 @@ class TagFilter:
 
     def release(self) -> list[Run]:
         """Return the held text as text of its channel: it is no delimiter."""
-        runs: list[Run] = []
+        runs = self._read("", is_last=True) if self._carry else []
         carry, self._carry = self._carry, ""
+        self._needs_label = False
         if carry and self._kind == "thinking":  # unclosed is kept all the same
             self._add_thought(carry, runs)
         elif carry:
@@ -138,6 +154,10 @@ class TagFilter:
             runs.append(Run("visible", self._rejoinable, self._block))
             self._rejoinable = ""
         self._is_leading = self._is_leading and not carry
+        if self._awaits_block and carry:
+            self._pass_rest()
+        if self._code is not None:
+            self._code.reset()  # no code reaches beyond its text
         self._update_plain()
         return runs
 
@@ -163,6 +183,15 @@ class TagFilter:
             self._update_plain()
         return runs
 
+    def begin_next(self) -> None:
+        """Begin another text of one message: it is the first only if that has not begun."""
+        is_first = self._is_leading or self._awaits_block
+        self.reset()
+        if not is_first:
+            self.begin_outside()
+            if self._leading_only:
+                self._pass_rest()
+
     @property
     def held(self) -> str:
         """The text that has arrived and is in no run yet."""
@@ -174,24 +203,14 @@ class TagFilter:
         return self._kind == "thinking"
 
     @property
-    def leading(self) -> bool:
-        """The prompt opened a block, and nothing has come but white space."""
-        return self._is_leading
-
-    @property
     def bound(self) -> int:
-        """The most characters that ``held`` ever has: two delimiters that lack their last."""
-        return 2 * self._grammar.reach
+        """The most characters that ``held`` ever has: two delimiters, and a span of code."""
+        return 2 * self._whole_grammar.reach + (WINDOW if self._code is not None else 0)
 
     @property
     def stripped(self) -> int:
         """How many delimiters were removed, those that a removal re-formed included."""
         return self._stripped
-
-    @property
-    def extracted(self) -> int:
-        """How many blocks have something other than white space in them."""
-        return self._extracted
 
     @property
     def interrupted(self) -> bool:
@@ -201,13 +220,15 @@ class TagFilter:
         """
         return self._kind == "thinking" and not self._is_untouched
 
-    def _read(self, delta: str) -> list[Run]:
+    def _read(self, delta: str, *, is_last: bool = False) -> list[Run]:
         """Run the first lexer. Each turn of the loop takes one delimiter out of the text."""
         if self._finished:
             raise InvalidCall("the filter is finished", hint="reset() begins a new text")
         if not isinstance(delta, str):
             raise _not_a_text(delta)
         if self._is_plain and not self._trigger and not self._grammar.triggers.search(delta):
+            if self._code is not None and self._kind == "visible":
+                self._code.read(delta)
             return [Run(self._kind, delta, self._block)] if delta else []
         runs: list[Run] = []
         text = self._carry + delta
@@ -218,17 +239,31 @@ class TagFilter:
                 self._carry = text[start:]
                 return runs
         while True:
+            if self._needs_label:
+                start = stop = self._read_label(text, start, runs)
+                if self._needs_label:
+                    break
             thinking = self._kind == "thinking"
             scan = self._grammar.inside if thinking else self._grammar.outside
             stop, delimiter = self._find_delimiter(scan, text, start)
+            if self._awaits_block and not thinking and self._is_begun(text[start:stop], delimiter):
+                self._pass_rest()
+                continue
             if stop > start and thinking:
                 self._add_thought(text[start:stop], runs)
             elif stop > start:
                 self._add_visible(text[start:stop], runs, cut=stop < len(text))
             if delimiter is None:
                 break
-            self._take_delimiter(delimiter.group(), runs)
             start = delimiter.end()
+            if self._code is not None and not thinking:
+                is_code = self._code.covers(text, stop, is_last=is_last)
+                if is_code is None:
+                    break
+                if is_code:
+                    self._add_quoted(delimiter.group(), runs)
+                    continue
+            self._take_delimiter(delimiter.group(), runs)
         self._carry = text[stop:]
         self._update_plain()
         return runs
@@ -255,6 +290,34 @@ class TagFilter:
         self._is_leading = False
         return start
 
+    def _read_label(self, text: str, start: int, runs: list[Run]) -> int:
+        """Read the label that may follow a delimiter; return where to go on."""
+        grammar = self._grammar
+        scans = [grammar.opening] if self._kind == "thinking" else []  # a second open means nothing
+        scans += [grammar.label] if grammar.label is not None else []
+        while found := next((m for scan in scans if (m := scan.find.match(text, start))), None):
+            self._add_event(self._kind, found.group(), "removed", runs)
+            start = found.end()
+        held = start == len(text) or any(scan.might.match(text, start) for scan in scans)
+        self._needs_label = grammar.label is not None and held
+        return start
+
+    def _is_begun(self, text: str, delimiter: re.Match[str] | None) -> bool:
+        """Whether a text begins with anything but a block."""
+        if text.strip() or delimiter is None:
+            return bool(text.strip())
+        return self._grammar.opening.find.fullmatch(delimiter.group()) is None
+
+    def _pass_rest(self) -> None:
+        """Take all that follows for text."""
+        self._awaits_block = False
+        self._look_for(NO_DELIMITERS)
+        self._update_plain()
+
+    def _look_for(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        self._trigger = grammar.trigger
+
     def _find_delimiter(
         self, scan: Scan, text: str, start: int
     ) -> tuple[int, re.Match[str] | None]:
@@ -275,17 +338,16 @@ class TagFilter:
             self._add_event("thinking", token, "end", runs)
             self._kind = "visible"
             self._block += 1
+            if self._leading_only:
+                self._pass_rest()
         elif self._grammar.opening.find.fullmatch(token):
             self._kind = "thinking"
-            self._is_blank = True
             self._add_event("thinking", token, "start", runs)
         else:  # a stray close is removed and nothing else is touched
             self._add_event("visible", token, "removed", runs)
+        self._needs_label = self._grammar.label is not None
 
     def _add_thought(self, text: str, runs: list[Run]) -> None:
-        if self._is_blank and not text.isspace():
-            self._is_blank = False
-            self._extracted += 1
         runs.append(_new(Run, ("thinking", text, self._block, "delta")))
 
     def _add_visible(self, text: str, runs: list[Run], *, cut: bool) -> None:
@@ -294,6 +356,8 @@ class TagFilter:
         The first lexer left no delimiter whole, so only the end before a cut can be the
         beginning of one.
         """
+        if self._code is not None:
+            self._code.read(text)
         if self._rejoinable:
             self._rejoin(text, runs)
             return
@@ -305,6 +369,13 @@ class TagFilter:
                 text = text[: begun.start()]
         if text:
             runs.append(_new(Run, ("visible", text, self._block, "delta")))
+
+    def _add_quoted(self, token: str, runs: list[Run]) -> None:
+        """Add a delimiter that is text, because it is in code."""
+        if self._code is not None:
+            self._code.read(token)
+        text, self._rejoinable = self._rejoinable + token, ""
+        runs.append(Run("visible", text, self._block))
 
     def _rejoin(self, text: str, runs: list[Run]) -> None:
         """Run the second lexer over its held text and the visible text after the removal."""
@@ -331,7 +402,8 @@ class TagFilter:
             self._carry
             or self._rejoinable
             or self._is_leading
-            or (self._is_blank and self._kind == "thinking")
+            or self._needs_label
+            or self._awaits_block
             or self._finished
         )
 

@@ -10,6 +10,9 @@ Theory. Three stages, each with a bounded memory but for the last:
 3. A thought that may be a copy of a native one, or an answer after a stray delimiter, is
    held back until its block is closed.
 
+A delimiter is passed on with the line ends that belong to it, so that the block can keep both; one
+of no block is noted with its place in the text (``removed``).
+
 If another block of the message begins, the text that the first two stages hold is text
 (``release``), so nothing is moved past a block and every chunking gives the same result.
 
@@ -19,11 +22,17 @@ delimiters): it is an interrupted thought, unless it repeats a native one. A mod
 an open delimiter that means nothing (``stray_opens``) has answered if it ends its turn in that
 block. A native thought also means that the server took the prompt's block out of the text, so
 the text begins outside.
+
+A server without a parser may send an answer whose template opened the thought in the prompt. In a
+whole text (``may_lack_open``) what is before a first ``</think>`` is then a thought, if a
+line end and text follow; a stream has shown it before the close comes, and moves nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from typing import Final
 
 from reasoning_store.ingress.duplicates import Pieces, find_copies
 from reasoning_store.ingress.markers import LONGEST_RUN
@@ -34,10 +43,14 @@ TAG_SOURCE = "think_tags"
 """``sourceField`` of a thought that was taken out of the text."""
 
 _LINE_ENDS = "\r\n"
+_CLOSE: Final = re.compile(r"<\s*/\s*think\s*>", re.IGNORECASE)
+_ANSWER: Final = re.compile(r"[ \t]*[\r\n]\s*\S")
+_MOST_REMOVED: Final = 64
+"""The delimiters of no block whose place is noted."""
 
 
 class TextChannel:
-    """Splits text into runs: visible text, pieces of a thought, and the end of a thought.
+    """Splits text into runs: visible text, pieces of a thought, its start and its end.
 
     The filter gives its events (``events=True``); None leaves the text as it is.
     """
@@ -49,8 +62,11 @@ class TextChannel:
         "_has_native",
         "_is_blank",
         "_is_copy",
+        "_length",
         "_line_ends",
+        "_may_lack_open",
         "_merge",
+        "_pending",
         "_shown",
         "_stray_opens",
         "held_back",
@@ -63,16 +79,20 @@ class TextChannel:
         *,
         merge: bool = False,
         stray_opens: bool = False,
+        may_lack_open: bool = False,
     ) -> None:
         self._filter = tag_filter
         self._counters = counters
         self._merge = merge
         self._stray_opens = stray_opens
+        self._may_lack_open = may_lack_open
         self._has_native = False
         self.held_back: list[str] = []
         """The pieces of a thought that waits for the end of its block."""
         self._is_copy = False  # the open block began after a native thought
         self._is_blank = True  # the open block has nothing but white space
+        self._pending: Run | None = None  # a delimiter, of which line ends may follow
+        self._length = 0  # of the visible text so far
         self._begin_text()
 
     def _begin_text(self) -> None:
@@ -96,7 +116,11 @@ class TextChannel:
         """Return what this piece of text, and what was held before it, come to."""
         if self._filter is None:
             return [Run("visible", text, 0)]
-        return self._read(self._filter.feed(text))
+        runs = self._filter.feed(text)
+        if self._may_lack_open and not self._has_native:
+            runs = _begin_unopened(runs, self._filter.held)
+        self._may_lack_open = False
+        return self._read(runs)
 
     def note_native(self) -> list[Run]:
         """Note that a native field has a thought: the server separates thought and answer."""
@@ -108,6 +132,7 @@ class TextChannel:
         if self._filter is None:
             return []
         out = self._read(self._filter.release())
+        self._pass_delimiter(out)
         self._add_line_ends(self._filter, out)
         return out
 
@@ -116,6 +141,7 @@ class TextChannel:
         if self._filter is None:
             return []
         out = self._read(self._filter.finish())
+        self._pass_delimiter(out)
         self._add_line_ends(self._filter, out)
         if self.held_back:
             (repeats,) = find_copies([self.held_back], native)
@@ -126,10 +152,7 @@ class TextChannel:
                 self._give_held_back("visible", out)
             else:
                 self._give_held_back("thinking", out)
-        is_first = self._filter.leading
-        self._filter.reset()
-        if not is_first:
-            self._filter.begin_outside()  # the prompt opens a block before the first text only
+        self._filter.begin_next()  # the prompt opens a block before the first text only
         self._begin_text()
         return out
 
@@ -137,12 +160,14 @@ class TextChannel:
         if len(runs) == 1 and self._shown and not self._after_delimiter:
             (run,) = runs
             if run.kind == "visible" and run.phase == "delta":
+                self._length += len(run.text)
                 return runs
         out: list[Run] = []
         for run in runs:
             if run.phase != "delta":
                 self._read_delimiter(run, out)
             elif text := self._after_line_ends(run.text):
+                self._pass_delimiter(out)
                 if run.kind == "visible":
                     self._read_visible(text, out)
                 else:
@@ -151,8 +176,13 @@ class TextChannel:
 
     def _read_delimiter(self, run: Run, out: list[Run]) -> None:
         self._after_delimiter = run.phase != "removed" or not self._shown
-        self._line_ends = ""
+        text, self._line_ends = self._line_ends + run.text, ""
         self._counters.stripped_delimiters += bool(run.text)
+        if run.phase == "removed" and self._pending is not None:
+            self._pending = self._pending._replace(text=self._pending.text + text)
+            return
+        self._pass_delimiter(out)
+        self._pending = run._replace(text=text)
         if run.phase == "start":
             self._is_copy = self._has_native and not self._merge
             self._is_blank = True
@@ -161,12 +191,28 @@ class TextChannel:
                 self._leave_out()
             elif self.held_back:
                 self._give_held_back("thinking", out)
+        if not self._after_delimiter:
+            self._pass_delimiter(out)
+
+    def _pass_delimiter(self, out: list[Run]) -> None:
+        """Pass on the last delimiter: no further line end belongs to it."""
+        run, self._pending = self._pending, None
+        if run is None:
+            return
+        if run.phase != "removed":
             out.append(run)
+        elif len(self._counters.removed) < _MOST_REMOVED:
+            self._counters.removed.append({"at": self._length, "text": run.text})
 
     def _after_line_ends(self, text: str) -> str:
         if self._after_delimiter:
-            text = text.lstrip(_LINE_ENDS)
-            self._after_delimiter = not text
+            rest = text.lstrip(_LINE_ENDS)
+            if self._pending is not None:
+                before = self._pending.text
+                room = LONGEST_RUN - len(before) + len(before.rstrip(_LINE_ENDS))
+                ends = text[: len(text) - len(rest)][: max(room, 0)]
+                self._pending = self._pending._replace(text=before + ends)
+            text, self._after_delimiter = rest, not rest
         return text
 
     def _read_visible(self, text: str, out: list[Run]) -> None:
@@ -176,6 +222,10 @@ class TextChannel:
                 self._line_ends = text
                 return
             self._shown = True
+        self._show(text, out)
+
+    def _show(self, text: str, out: list[Run]) -> None:
+        self._length += len(text)
         out.append(Run("visible", text, 0))
 
     def _read_thought(self, text: str, out: list[Run]) -> None:
@@ -198,7 +248,7 @@ class TextChannel:
             self._add_thought(ends, out)
         elif ends:
             self._shown = True
-            out.append(Run("visible", ends, 0))
+            self._show(ends, out)
 
     def _leave_out(self) -> None:
         self._counters.suppressed_duplicates += 1
@@ -207,3 +257,16 @@ class TextChannel:
     def _give_held_back(self, kind: Kind, out: list[Run]) -> None:
         out.append(Run(kind, "".join(self.held_back), 0))
         self.held_back.clear()
+
+
+def _begin_unopened(runs: list[Run], held: str) -> list[Run]:
+    """Return the runs of a whole text; a thought that only the prompt opened is one of them."""
+    at = next((number for number, run in enumerate(runs) if run.phase != "delta"), None)
+    if at is None or runs[at].phase != "removed" or not _CLOSE.fullmatch(runs[at].text):
+        return runs
+    begun, close, rest = runs[:at], runs[at], runs[at + 1 :]
+    if not _ANSWER.match("".join(run.text for run in rest) + held):
+        return runs
+    thought = [run._replace(kind="thinking") for run in begun]
+    end = close._replace(kind="thinking", phase="end")
+    return [Run("thinking", "", 0, "start"), *thought, end, *rest]

@@ -22,8 +22,12 @@ class ReadingRules:
 
     fields: tuple[str, ...] = ()
     """The fields that carry reasoning, best first; they mirror each other, so one is stored."""
-    tags: bool = True
-    """Whether the text may hold inline tags; ``reasoning.tags=auto`` follows it."""
+    tags: bool | Literal["leading"] = True
+    """Whether the text may hold inline tags, or ``leading``: only at its begin, where the prompt
+    asks for them; ``reasoning.tags=auto`` follows it."""
+    unparsed: bool = False
+    """Whether the server may leave the text as the model wrote it, with a thought that only the
+    prompt opened."""
     markers: tuple[str, ...] = ()
     """Literal marker families in the text; a template names them."""
     stray_opens: bool = False

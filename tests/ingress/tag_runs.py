@@ -14,7 +14,6 @@ class Outcome(NamedTuple):
     runs: tuple[Run, ...]
     interrupted: bool
     stripped: int
-    extracted: int
 
     @property
     def visible(self) -> str:
@@ -57,4 +56,4 @@ def drive(
     tag_filter = TagFilter(tags, starts_inside, markers=markers, events=True)
     runs = [run for chunk in chunks for run in tag_filter.feed(chunk)]
     runs += tag_filter.finish()
-    return Outcome(joined(runs), tag_filter.interrupted, tag_filter.stripped, tag_filter.extracted)
+    return Outcome(joined(runs), tag_filter.interrupted, tag_filter.stripped)

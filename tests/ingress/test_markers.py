@@ -34,6 +34,16 @@ def said(family: str, text: str, *, starts_inside: bool = False) -> tuple[str, t
     return split.visible, split.thoughts
 
 
+def literals(row: Family) -> list[str]:
+    """The delimiters of a family as models write them, with a constraint and without."""
+    every = [*row.opens, *row.closes, *row.answers, *row.drops, *row.ends]
+    return [
+        literal.replace("*", constraint)
+        for literal in every
+        for constraint in ("", " <|constrain|>json")[: 1 + ("*" in literal)]
+    ]
+
+
 CASES = [
     ("cohere", "<|START_THINKING|>t<|END_THINKING|><|START_RESPONSE|>v<|END_RESPONSE|>", "v"),
     ("ernie", "<think>t</think><response>\nv\n</response>", "\nv\n"),
@@ -90,6 +100,30 @@ FORMS = {
     ),
     "Gemma 4, closed by the server": ("gemma", "<|channel>thought<channel|>v", ()),
     "Gemma 4, opened twice": ("gemma", "<|channel><|channel>thought\n<channel|>v", ()),
+    "Gemma 4, without the name": ("gemma", "<|channel>t<channel|>v", ("t",)),
+    "Gemma 4, a word that begins like the name": (
+        "gemma",
+        "<|channel>thoughtful<channel|>v",
+        ("thoughtful",),
+    ),
+    "Gemma 4, closed before the name": ("gemma", "<|channel><channel|>thought\nv", ()),
+    "Gemma 4, two blocks": (
+        "gemma",
+        "<|channel>thought\na<channel|><|channel>thought\nb<channel|>v",
+        ("a", "b"),
+    ),
+    "harmony, a constrained answer": (
+        "harmony",
+        "<|channel|>analysis<|message|>t<|end|>"
+        "<|start|>assistant<|channel|>final <|constrain|>json<|message|>v",
+        ("t",),
+    ),
+    "harmony, any constraint in any channel": (
+        "harmony",
+        "<|channel|>analysis<|constrain|>plan_v2<|message|>t<|end|>"
+        "<|channel|>commentary  <|constrain|>JSON <|message|>v",
+        ("t",),
+    ),
 }
 
 
@@ -115,10 +149,9 @@ def test_a_reply_of_the_family_may_be_cut_anywhere(family: str, text: str, visib
 @every_family
 def test_markers_mean_nothing_unless_chosen(family: str, text: str, visible: str) -> None:
     """By default only the five tag names are delimiters."""
-    row = FAMILIES[family]
-    literals = [*row.opens, *row.closes, *row.answers, *row.drops, *row.ends]
+    every = literals(FAMILIES[family])
 
-    assert all(split_reasoning(literal).visible == literal for literal in literals)
+    assert all(split_reasoning(literal).visible == literal for literal in every)
 
 
 @each("text", ["[think]t[/think]", "[THINK ]t", "[ THINK]t", "[THINK/]t", "[TH", "[[THINK"])
@@ -220,11 +253,10 @@ def test_harmony_call_ends_a_thought() -> None:
 @each("family", FAMILIES)
 def test_no_delimiter_of_a_family_begins_another(family: str) -> None:
     """A delimiter is decided when it is complete, so none may be the beginning of another."""
-    row: Family = FAMILIES[family]
-    literals = {*row.opens, *row.closes, *row.answers, *row.drops, *row.ends}
+    every = {*literals(FAMILIES[family])}
 
     assert not [
-        (short, long) for short in literals for long in literals - {short} if long.startswith(short)
+        (short, long) for short in every for long in every - {short} if long.startswith(short)
     ]
 
 
@@ -256,11 +288,7 @@ def test_patterns_are_made_once() -> None:
 # Properties
 
 
-LITERALS = [
-    literal
-    for row in FAMILIES.values()
-    for literal in [*row.opens, *row.closes, *row.answers, *row.drops, *row.ends]
-]
+LITERALS = [literal for row in FAMILIES.values() for literal in [*literals(row), *row.labels]]
 FRAGMENTS = [
     *LITERALS,
     *(literal[: len(literal) // 2] for literal in LITERALS),

@@ -179,7 +179,7 @@ def test_a_reset_clears_all_state() -> None:
     tag_filter.reset()
 
     assert [Run("visible", "fresh", 0)] == tag_filter.feed("fresh") + tag_filter.finish()
-    assert (tag_filter.stripped, tag_filter.extracted, tag_filter.interrupted) == (0, 0, False)
+    assert (tag_filter.stripped, tag_filter.interrupted) == (0, False)
 
 
 @each("content", [None, b"<think>", 5])
@@ -319,14 +319,14 @@ def test_whitespace_only_block_is_not_extracted() -> None:
     """Whitespace is kept as the block's text and is no thought."""
     outcome = drive(["<think> \n</think>x"])
 
-    assert (outcome.thoughts, outcome.extracted, outcome.stripped) == ({0: " \n"}, 0, 2)
+    assert (outcome.thoughts, outcome.spoken, outcome.stripped) == ({0: " \n"}, [], 2)
 
 
 def test_counters_count_delimiters_and_thoughts() -> None:
-    """Stray ones are stripped too; only blocks that say something are extracted."""
+    """Stray ones are stripped too; only blocks that say something are thoughts."""
     outcome = drive(["</think><think>a</think><think> </think><think>b"])
 
-    assert (outcome.stripped, outcome.extracted) == (6, 2)
+    assert (outcome.stripped, outcome.spoken) == (6, ["a", "b"])
 
 
 # Held text

@@ -343,6 +343,9 @@ FRAGMENTS = [
     "<think>",
     "</think>",
     "[THINK]",
+    "`",
+    "```",
+    "\r\n~~~",
     "\ud83d",
     "\ude00",
 ]

@@ -234,8 +234,7 @@ KEPT_IN_TEXT: dict[str, tuple[tuple[str | None, str | None], ...]] = {
     ),
     "gemini.generate_content": ((None, None), ("google", None), ("vertex", None)),
     "openai.responses": (
-        (None, None),
-        *((host, None) for host in "azure mistral openai openrouter vllm xai".split()),
+        *((host, None) for host in "azure deepseek mistral openai openrouter xai".split()),
     ),
 }
 """The protocols whose text holds no delimiters, at these hosts: what looks like one was said."""
@@ -269,6 +268,7 @@ TAGGED_ALL_THE_SAME = (
     ("aws", "moonshot.kimi-k2-thinking", "bedrock.converse"),
     ("aws", "anthropic.claude-3-opus-20240229-v1:0", "bedrock.converse"),
     ("anthropic", "claude-3-opus-20240229", "anthropic.messages"),
+    *((host, None, "openai.responses") for host in (None, "vllm", "lmstudio", "ollama")),
 )
 """The models that write tags into a protocol that keeps the thoughts of others out of the text."""
 
