@@ -33,16 +33,14 @@ def opaque_inadmissible_because(
     are known; of an unknown origin, its field has to be one of the target's. Foreign reasoning
     is never turned into text.
     """
-    contract = to.contract
-    if not contract.returning.opaque:
-        return "no_place"
+    rules = to.contract.returning
     if is_foreign(origin, to):
         return "origin"
     if is_unknown(origin):
-        rules = contract.returning
-        named = (*contract.reading.fields, *rules.known_sources, rules.returns_in)
-        return None if source_field is not None and source_field in named else "origin"
-    return None
+        named = (*to.contract.reading.fields, *rules.known_sources, rules.returns_in)
+        if source_field is None or source_field not in named:
+            return "origin"
+    return None if rules.opaque else "no_place"
 
 
 def is_unknown(origin: Origin | None) -> bool:
@@ -64,6 +62,20 @@ def is_foreign(origin: Origin | None, to: Target) -> bool:
 
 
 _OF_ANY_HOST = "thinking_events"
+
+
+def origin_cause(origin: Origin | None, to: Target) -> str:
+    """Return in words why opaque reasoning of this origin is not for the target."""
+    if origin is None or not is_foreign(origin, to):
+        return "its maker is unknown, and the host has no field of that name"
+    maker = contract_lookup.provider_id(origin.provider, origin.base_url)
+    if not is_unknown(origin) and maker != to.provider:
+        return f"signed by {maker or 'another host'}; only {maker or 'that host'} takes it back"
+    if origin.api is not None and not is_of_api(origin.api, to):
+        return f"signed in {origin.api}; only that protocol takes it back"
+    if origin.base_url and to.base_url and not _same_address(origin.base_url, to.base_url):
+        return "signed at another address; only that address takes it back"
+    return f"signed by {origin.model or 'another model'}; only models of its family take it back"
 
 
 def is_of_api(api: str, to: Target) -> bool:

@@ -21,7 +21,6 @@ from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import (
     INADMISSIBLE,
     LEFT_OUT_BY_SETTING,
-    REASONS,
     SENT,
     RequestWarning,
     Verdict,
@@ -224,9 +223,9 @@ def _unmet_because(selected: SelectedMessage, to: Target) -> str | None:
         return None
     if contract.returning.call_signature_at is not None:
         return "a tool call has lost its seal" if _has_lost_seal(selected, to) else None
-    inadmissible = next((rule for rule in selected.rules if rule in INADMISSIBLE), None)
-    if inadmissible is not None:
-        return REASONS[inadmissible]
+    reasons = (one.reason for one in selected.verdicts if one.rule in INADMISSIBLE)
+    if (inadmissible := next(reasons, None)) is not None:
+        return inadmissible
     is_anothers = contract.reasoning.off_when_unmet and not is_made_at(selected.message.origin, to)
     if selected.message.role == "assistant" and selected.position.has_call and is_anothers:
         return (

@@ -18,13 +18,14 @@ from typing import NamedTuple
 from reasoning_store.conversation.blocks import (
     Counts,
     Message,
+    Origin,
     ThinkingBlock,
     with_blocks,
 )
 from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.conversation.turns import TurnPosition
-from reasoning_store.egress.admissibility import Admissibility
+from reasoning_store.egress.admissibility import Admissibility, origin_cause
 from reasoning_store.egress.policy import is_demanded, strip_policy
 from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
 from reasoning_store.egress.target import Target
@@ -51,6 +52,7 @@ def select(
     ``inputs_digest`` is the digest of the system and tools that will be sent.
     """
     admissibility = Admissibility(to)
+    reasons = _Reasons(settings, to)
     owes = settings.floor == "provider" and _owes_any(to.contract)
     messages: list[Message] = []
     numbers: list[int] = []
@@ -62,7 +64,7 @@ def select(
         message = item.message
         own_verdicts: Sequence[Verdict] = ()
         if item.counts.thinking:  # EC-001: no thinking, no verdict.
-            own_verdicts = _block_verdicts(item, position, settings, admissibility)
+            own_verdicts = _block_verdicts(item, position, settings, admissibility, reasons)
             verdicts += own_verdicts
             left_out = [verdict.block for verdict in own_verdicts if not verdict.kept]
             if item.unread:
@@ -106,6 +108,24 @@ def decide(
     return Decision(False, "include" if survives_strip else "strip")
 
 
+class _Reasons:
+    """The words of each rule at one target."""
+
+    def __init__(self, settings: SettingValues, to: Target) -> None:
+        host = to.provider or to.contract.demanded_by or "the host"
+        words = {
+            "host": host,
+            "api": to.contract.api,
+            "strip": settings.strip_from_context,
+            "cause": "",
+        }
+        self._texts = {rule: text.format(**words) for rule, text in REASONS.items()}
+        self._to = to
+
+    def find(self, rule: VerdictRule, origin: Origin | None) -> str:
+        return self._texts[rule] if rule != "origin" else origin_cause(origin, self._to)
+
+
 def make_view(messages: Iterable[Message], counts: Iterable[Counts]) -> list[ViewedMessage]:
     """Return a plain list of messages as a view; verdicts number them by their index."""
     return [
@@ -119,6 +139,7 @@ def _block_verdicts(
     position: TurnPosition,
     settings: SettingValues,
     admissibility: Admissibility,
+    reasons: _Reasons,
 ) -> list[Verdict]:
     """Decide about the thinking blocks of one message."""
     message = item.message
@@ -130,7 +151,7 @@ def _block_verdicts(
         if unsendable is None:
             inadmissible = admissibility.inadmissible_because(thinking, message.origin)
         kept, rule = decide(inadmissible, settings, position, admissibility.to)
-        reason = unsendable or REASONS[rule]
+        reason = unsendable or reasons.find(rule, message.origin)
         verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
     return verdicts
 

@@ -13,7 +13,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
 VerdictRule: TypeAlias = Literal[
-    "kept", "required", "no_place", "origin", "unsigned", "strip", "include"
+    "kept", "required", "origin", "no_place", "unsigned", "strip", "include"
 ]
 
 WarningCode: TypeAlias = Literal[
@@ -49,17 +49,18 @@ WarningCode: TypeAlias = Literal[
 
 SENT: frozenset[VerdictRule] = frozenset({"kept", "required"})
 LEFT_OUT_BY_SETTING: frozenset[VerdictRule] = frozenset({"strip", "include"})
-INADMISSIBLE: frozenset[VerdictRule] = frozenset({"no_place", "origin", "unsigned"})
+INADMISSIBLE: frozenset[VerdictRule] = frozenset({"origin", "no_place", "unsigned"})
 
 REASONS: dict[VerdictRule, str] = {
-    "kept": "the settings keep it",
-    "required": "the provider demands it back",
-    "no_place": "the protocol has no field for it",
-    "origin": "it belongs to another provider, api, model family or address",
-    "unsigned": "the provider takes back signed reasoning only",
-    "strip": "reasoning.stripFromContext strips it",
-    "include": "reasoning.includeInContext is false",
+    "kept": "includeInContext is on",
+    "required": "{host} demands it back",
+    "origin": "{cause}",
+    "no_place": "{host} has no field for it in {api}",
+    "unsigned": "{host} takes back signed thoughts only",
+    "strip": "stripFromContext is {strip}",
+    "include": "includeInContext is off",
 }
+"""The cause of each rule; names in braces are those of the block and its target."""
 
 
 class Verdict(NamedTuple):

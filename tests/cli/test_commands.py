@@ -79,7 +79,7 @@ def test_the_context_is_the_next_request(run: Run, chat: str) -> None:
     why = run("--db", chat, "context", "chat-42", "--provider", "deepseek", "--explain").stdout
 
     assert '"reasoning_content": "Need the weather tool."' in body
-    assert "sent: the provider demands it back" in why
+    assert "sent: deepseek demands it back" in why
     assert re.search(r"^reasoning.includeInContext +false +default$", why, re.MULTILINE)
 
 

@@ -101,7 +101,7 @@ def test_the_strict_server_refuses_a_list_of_messages_and_takes_the_request(out:
 
     assert [code for code, _ in answers] == ["400", "200"]
     assert "reasoning_content is missing" in answers[0][1]
-    assert re.search(r"^message 8 +\d+ +sent +the provider demands it back$", out, re.MULTILINE)
+    assert re.search(r"^message 8 +\d+ +sent +moonshot demands it back$", out, re.MULTILINE)
 
 
 def test_the_setting_that_the_demo_changes_sends_what_the_table_showed(out: str) -> None:

@@ -31,9 +31,9 @@ def test_each_thinking_block_is_explained(here: Here) -> None:
     here("set chat-42 includeInContext true")
     told = here("context chat-42 --provider deepseek --with effort=high --explain").out
 
-    assert re.search(r"^ +2 +0 +5  sent: the provider demands", required, re.M)
+    assert re.search(r"^ +2 +0 +5  sent: deepseek demands it back$", required, re.M)
     assert re.search(r"^ +6 +0 +5  left out: ", required, re.M)
-    assert re.search(r"^ +6 +0 +5  sent: the settings keep it$", told, re.M)
+    assert re.search(r"^ +6 +0 +5  sent: includeInContext is on$", told, re.M)
     assert re.search(r"^reasoning.includeInContext +true +session$", told, re.M)
     assert re.search(r"^reasoning.effort +\"high\" +call$", told, re.M)
     assert re.search(r"^reasoning.floor +\"provider\" +default$", told, re.M)

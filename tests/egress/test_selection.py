@@ -121,9 +121,7 @@ def test_a_verdict_prints_what_was_decided_and_why() -> None:
     """Which block, the rule, its words, and what it costs."""
     verdict = rs.select(TWO_TURNS).verdicts[0]
 
-    assert str(verdict) == (
-        f"1.0 include: reasoning.includeInContext is false ({verdict.tokens} tokens)"
-    )
+    assert str(verdict) == (f"1.0 include: includeInContext is off ({verdict.tokens} tokens)")
 
 
 def test_a_protocol_without_a_field_for_reasoning_gets_none() -> None:
@@ -354,8 +352,9 @@ def test_without_an_origin_the_field_tells_whose_it_is(
 @each(
     "block, origin, settings, provider, rule",
     [
-        (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "openai", "no_place"),
+        (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "openai", "origin"),
         (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "anthropic", "origin"),
+        (SIGNED, DEEPSEEK, {"stripFromContext": "all"}, "deepseek", "no_place"),
         (thought("x"), CLAUDE, {"stripFromContext": "all"}, "anthropic", "unsigned"),
         (thought("x"), DEEPSEEK, {"stripFromContext": "all"}, "deepseek", "strip"),
         (thought("x"), DEEPSEEK, {}, "deepseek", "include"),
@@ -369,10 +368,73 @@ def test_the_verdict_names_the_first_that_failed(
     provider: str,
     rule: str,
 ) -> None:
-    """no_place, origin, unsigned, strip, include, in this order."""
+    """origin, no_place, unsigned, strip, include, in this order."""
     chosen = {f"reasoning.{key}": value for key, value in settings.items()}
 
     assert rule_of(block, origin, chosen, provider=provider, api=None) == rule
+
+
+THERE: dict[str, Any] = {"provider": "deepseek", "api": "openai.chat", "model": "deepseek-chat"}
+
+
+@each(
+    "block, origin, settings, to, reason",
+    [
+        (SIGNED, CLAUDE, {}, THERE, "signed by anthropic; only anthropic takes it back"),
+        (
+            SIGNED,
+            rs.Origin(provider="deepseek", api="anthropic.messages", model="deepseek-chat"),
+            {},
+            THERE,
+            "signed in anthropic.messages; only that protocol takes it back",
+        ),
+        (
+            SIGNED,
+            rs.Origin(base_url="http://a.example/v1", api="anthropic.messages", model="m"),
+            {},
+            {"base_url": "http://b.example/v1", "api": "anthropic.messages", "model": "m"},
+            "signed at another address; only that address takes it back",
+        ),
+        (
+            SIGNED,
+            rs.Origin(provider="openrouter", api="openai.chat", model="openai/gpt-5.6"),
+            {},
+            {"provider": "openrouter", "model": "anthropic/claude-opus-5"},
+            "signed by openai/gpt-5.6; only models of its family take it back",
+        ),
+        (SIGNED, None, {}, THERE, "its maker is unknown, and the host has no field of that name"),
+        (SIGNED, DEEPSEEK, {}, THERE, "deepseek has no field for it in openai.chat"),
+        (
+            thought("x"),
+            CLAUDE,
+            {},
+            {"provider": "anthropic"},
+            "anthropic takes back signed thoughts only",
+        ),
+        (thought("x"), DEEPSEEK, {"stripFromContext": "all"}, THERE, "stripFromContext is all"),
+        (thought("x"), DEEPSEEK, {}, THERE, "includeInContext is off"),
+        (thought("x"), DEEPSEEK, {"includeInContext": True}, THERE, "includeInContext is on"),
+    ],
+)
+def test_the_words_of_a_verdict_name_the_cause(
+    block: rs.ThinkingBlock,
+    origin: rs.Origin | None,
+    settings: dict[str, Any],
+    to: dict[str, Any],
+    reason: str,
+) -> None:
+    """The setting, the host and its protocol, or the only one who takes the thought back."""
+    chosen = {f"reasoning.{key}": value for key, value in settings.items()}
+    history = [rs.user("q"), rs.assistant(block, "a", origin=origin), rs.user("r")]
+    (verdict,) = rs.select(history, settings=chosen, **to).verdicts
+
+    assert verdict.reason == reason
+
+
+def test_a_demanded_thought_names_the_host_that_demands_it() -> None:
+    verdict = rs.select(OPEN_LOOP, **THERE).verdicts[-1]
+
+    assert verdict.reason == "deepseek demands it back"
 
 
 def test_thinking_outside_a_reply_has_no_place() -> None:

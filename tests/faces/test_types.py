@@ -94,7 +94,7 @@ def test_what_leaves_has_types() -> None:
         assert_type(verdict, rs.results.Verdict)
         assert_type(
             verdict.rule,
-            Literal["kept", "required", "no_place", "origin", "unsigned", "strip", "include"],
+            Literal["kept", "required", "origin", "no_place", "unsigned", "strip", "include"],
         )
         assert_type((verdict.message, verdict.block, verdict.tokens), tuple[int, int, int])
         assert_type((verdict.kept, verdict.reason), tuple[bool, str])

@@ -115,7 +115,7 @@ def test_an_unsigned_thought_has_no_signature() -> None:
         ("openai.gpt-oss-120b-1:0", rs.ThinkingBlock(thought="Hm."), "kept"),
         ("openai.gpt-oss-120b-1:0", SIGNED, "origin"),
         ("amazon.nova-2-lite-v1:0", rs.ThinkingBlock(thought="Hm."), "kept"),
-        ("anthropic.claude-3-haiku-20240307-v1:0", SIGNED, "no_place"),
+        ("anthropic.claude-3-haiku-20240307-v1:0", SIGNED, "origin"),
     ],
 )
 def test_what_a_model_takes_back_is_its_maker_s_rule(

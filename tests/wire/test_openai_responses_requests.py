@@ -434,7 +434,7 @@ KEEP = {"reasoning.includeInContext": True}
         ("azure", "d", "no_place", "kept", "required"),
         ("xai", "grok-4.3", "no_place", "kept", "include"),
         ("mistral", "mistral-medium", "kept", "kept", "include"),
-        ("vllm", "gpt-oss", "kept", "no_place", "no_place"),
+        ("vllm", "gpt-oss", "kept", "origin", "origin"),
         ("openrouter", "m", "kept", "kept", "required"),
         (None, "m", "kept", "kept", "include"),
     ],
