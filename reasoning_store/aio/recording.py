@@ -86,11 +86,13 @@ class AsyncRecording(RecordedReply):
         if self._reply is not None:
             if not self._reply.over:
                 await self._leave(self._reply, error)
+            elif running is None:
+                await _close(self._stream, error)
             self._reply.report(error)
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         over = self._reply is not None and self._reply.over
-        if self._running is not None or over:
+        if self._running is not None or (over and not self.is_stopped):
             raise InvalidCall("a recording is iterated once", hint="record another stream")
         generator = self._chunks()
         self._running = weakref.ref(generator)

@@ -25,15 +25,22 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import Problem, ProblemCode, SessionRow
 from reasoning_store.ledger.rows import decode, keys
 from reasoning_store.ledger.rows.session_rows import ARCHIVED
+from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 Found: TypeAlias = tuple[ProblemCode, str]
 """The code of a problem, and its detail."""
-_m, _s, _p = messages.c, sessions_table.c, settings_profiles.c
+_b, _m, _s, _p = branches_table.c, messages.c, sessions_table.c, settings_profiles.c
 _ARCHIVED = (0, ARCHIVED)
+_WAITED_FOR = select(func.max(_b.instead_of)).where(_b.session_key == bindparam("key"))
 _ROW = Statement(
-    select(_s.owner_key, _s.next_branch, _s.archived).where(_s.session_key == bindparam("key"))
+    select(
+        _s.owner_key,
+        _s.next_branch,
+        _s.archived,
+        func.coalesce(_WAITED_FOR.scalar_subquery(), _s.current_branch),
+    ).where(_s.session_key == bindparam("key"))
 )
 _SPENT = Statement(
     select(_s.sum_reasoning, _s.sum_counted, _s.sum_unreported).where(
@@ -64,10 +71,12 @@ def session(
     encodings: Collection[str] | None,
 ) -> Iterator[Found]:
     """Yield what is wrong with a session's row; ``encodings`` None is any."""
-    ((owner_key, next_branch, archived),) = _ROW.rows(connection, {"key": key})
+    ((owner_key, next_branch, archived, waited_for),) = _ROW.rows(connection, {"key": key})
     if keys.session_key(row.owner, row.id) != key or keys.owner_key(row.owner) != owner_key:
         yield "session", "its key is not that of its owner and id"
-    if set(branches) != set(range(1, next_branch)) or row.current_branch not in branches:
+    if set(branches) != set(range(1, next_branch)) or not (
+        {row.current_branch, waited_for} <= set(branches)
+    ):
         yield "session", "its branches are not those that it has made"
     if archived not in _ARCHIVED:
         yield "session", f"archived is {archived}, and is one of {_listed(_ARCHIVED)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, select, union_all
 
@@ -239,7 +239,15 @@ def totals_at(
     return by_position
 
 
-def add_branch(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+def add_branch(
+    connection: Connection,
+    key: int,
+    branch: int,
+    at: int,
+    *,
+    created_at: int,
+    instead_of: int | None = None,
+) -> int:
     """Write a branch that shares the positions before ``at``, and return its number."""
     # First, since it holds the session: an erasure could change the totals that are copied.
     number = sessions.take_branch_number(connection, key)
@@ -258,6 +266,7 @@ def add_branch(connection: Connection, key: int, branch: int, at: int, *, create
             "segments": json.dumps(shared, separators=(",", ":")),
             "next_position": at,
             "draft": None,
+            "instead_of": instead_of,
             "next_compaction": next_compaction,
             "created_at": created_at,
             **encode.totals_columns(carried),
@@ -266,9 +275,17 @@ def add_branch(connection: Connection, key: int, branch: int, at: int, *, create
     return number
 
 
-def fork(connection: Connection, key: int, branch: int, at: int, *, created_at: int) -> int:
+def fork(
+    connection: Connection,
+    key: int,
+    branch: int,
+    at: int,
+    *,
+    created_at: int,
+    instead_of: int | None = None,
+) -> int:
     """Write a branch with copies of the compactions that end before it; return its number."""
-    number = add_branch(connection, key, branch, at, created_at=created_at)
+    number = add_branch(connection, key, branch, at, created_at=created_at, instead_of=instead_of)
     _copy_compactions(connection, key, branch, number, at)
     return number
 
@@ -323,22 +340,25 @@ class Branches:
         branch: int,
         at: int,
         *,
-        current: bool = False,
+        current: bool | Literal["later"] = False,
         draft_message: DraftMessage | None = None,
     ) -> int:
         """Return a new branch that shares the messages before ``at`` and nothing after.
 
         It has its own copies of the compactions that end before it. With ``current`` it becomes the
-        current branch in the same step. If the last message that it shares is a draft which has
-        lost its recorder, that draft ends first: ``draft_message`` is that of ``append``.
+        current branch in the same step, or ``later``, with what arrives on it first. If the last
+        message that it shares is a draft which has lost its recorder, that draft ends first:
+        ``draft_message`` is that of ``append``.
         """
         now = self._clock.now()
         shared = check_number("at", at) - 1
         self._drafts.end_draft_at(session_key, branch, shared, draft_message)
 
         def work(connection: Connection) -> int:
-            number = fork(connection, session_key, branch, at, created_at=now)
-            if current:
+            later = current == "later"
+            was = sessions.by_key(connection, session_key).current_branch if later else None
+            number = fork(connection, session_key, branch, at, created_at=now, instead_of=was)
+            if current is True:
                 sessions.change(connection, session_key, "current_branch", number)
             return number
 

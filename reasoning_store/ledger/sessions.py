@@ -152,6 +152,7 @@ def insert_first_branch(connection: Connection, key: int, created_at: int) -> No
             "segments": "[]",
             "next_position": 1,
             "draft": None,
+            "instead_of": None,
             "next_compaction": 1,
             "created_at": created_at,
             **totals_columns(NOTHING),

@@ -149,6 +149,7 @@ branches = Table(
     _need("next_position"),
     *_totals(),
     _may("draft", Text),  # the id of the live draft: at most one
+    _may("instead_of", Integer),  # the branch that is current until something arrives here
     _need("next_compaction", Integer),
     _need("created_at"),
     PrimaryKeyConstraint("session_key", "branch"),

@@ -100,12 +100,14 @@ class Recording(RecordedReply):
             # Another thread may still be in the generator.
             if not self._reply.over:
                 self._leave(error)
+            elif self._running is None:
+                self._close_stream(error)
         if not isinstance(error, GeneratorExit):
             self._reply.flush_abandoned()
             self._reply.report(error)
 
     def __iter__(self) -> Iterator[Chunk]:
-        if self._running is not None or self._reply.over:
+        if self._running is not None or (self._reply.over and not self.is_stopped):
             raise InvalidCall("a recording is iterated once", hint="record another stream")
         generator = self._chunks()
         self._running = weakref.ref(generator)
@@ -139,7 +141,7 @@ class Recording(RecordedReply):
             if is_whole(self._stream):
                 yield from reply.feed_whole(self._stream)
             else:
-                for event in self._stream:
+                for event in () if reply.is_stopped else self._stream:
                     if not reply.has_arrived:
                         check_first(event)
                     yield from reply.feed(event)

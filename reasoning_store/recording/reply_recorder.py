@@ -74,7 +74,6 @@ class ReplyRecorder:
         self._ledger = branch.state.ledger
         self._row = branch.row
         self._branch = branch
-        self._was_current: int | None = None
         masker = self._state.masker
         self._origin = origin if masker is None else mask_origin(origin, masker)
         self._request_facts = request_facts(self._origin, request)
@@ -156,7 +155,6 @@ class ReplyRecorder:
             raise as_public_conflict(conflict) from None
         self.draft.start(row)
         self._times.begin(time.monotonic())
-        self._was_current = self._branch.become_current()
         self._state.draft_writer.add(self)
 
     def wait(self) -> None:
@@ -199,7 +197,7 @@ class ReplyRecorder:
         self._end(interrupted=False)
         self.report(None)
         if self.is_stopped:
-            return [FinishChunk(reason=STOPPED)]
+            return [FinishChunk(reason=STOPPED)] if self.has_arrived else []
         if self._normalizer.is_unread:
             warnings.warn(
                 f"no event of this stream was understood as {self._normalizer.api}: the reply is"
@@ -342,7 +340,6 @@ class ReplyRecorder:
             self._is_empty = not has_more_than_origin(message)
         if message is None or not self.has_arrived:
             self._ledger.drafts.drop(draft)
-            self._branch.fall_back(self._was_current)
             return None
         annotations = {**(self._annotations or {}), **self._times.to_annotations()}
         if self._stop_reason is not None:

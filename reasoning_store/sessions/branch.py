@@ -41,12 +41,8 @@ MOST_REASON = 200
 class SessionBranch:
     """Reads and changes one branch: another thread may move the session's handle meanwhile."""
 
-    def __init__(
-        self, state: StoreState, row: SessionRow, branch: int, pending: set[int] | None = None
-    ) -> None:
+    def __init__(self, state: StoreState, row: SessionRow, branch: int) -> None:
         self.state = state
-        self._pending = set() if pending is None else pending
-        """The branches of the handle that become current with their first message."""
         self.ledger = state.ledger
         self.row = row
         self.key = row.key
@@ -120,7 +116,6 @@ class SessionBranch:
             )
         except Conflict as conflict:
             raise as_public_conflict(conflict) from None
-        self.become_current()
         return [Stored(row) for row in rows]
 
     def head(self) -> int:
@@ -188,9 +183,7 @@ class SessionBranch:
                 f"the message at {at} is not a model's reply",
                 hint="edit(position, message) replaces a user's message",
             )
-        branch = self.ledger.branches.fork(self.key, here.number, at)
-        self._pending.add(branch)
-        return branch
+        return self.ledger.branches.fork(self.key, here.number, at, current="later")
 
     def drop_tail(self, at: int | str) -> tuple[int, list[Stored]]:
         """Make a new current branch that ends before a message; return it and what it lacks."""
@@ -256,23 +249,6 @@ class SessionBranch:
         return erasure.erase_message(
             self.key, here.number, at, only=only, count=count, draft_message=draft_message
         )
-
-    def become_current(self) -> int | None:
-        """Make a branch that was made for another reply current; return the one that was."""
-        if self.number not in self._pending:
-            return None
-        was = self.session().current_branch
-        self.ledger.branches.activate(self.key, self.number)
-        self._pending.discard(self.number)
-        return was
-
-    def fall_back(self, was: int | None) -> None:
-        """Make the earlier branch current again: no reply has arrived on this one."""
-        if was is None:
-            return
-        self._pending.add(self.number)
-        if self.session().current_branch == self.number:
-            self.ledger.branches.activate(self.key, was)
 
     def session(self) -> SessionRow:
         return self.ledger.sessions.get(self.row.owner, self.row.id)

@@ -41,7 +41,6 @@ class Session(SessionFacts):
         self._state = state
         self._row = row
         self._branch = branch
-        self._pending: set[int] = set()
 
     def __repr__(self) -> str:
         of = f" of {describe(self.owner)}" if self.owner else ""
@@ -389,7 +388,7 @@ class Session(SessionFacts):
         return Context(self, options, limit)
 
     def _own_branch(self) -> SessionBranch:
-        return SessionBranch(self._state, self._row, self._branch, self._pending)
+        return SessionBranch(self._state, self._row, self._branch)
 
     def fork(self, *, at: int | str) -> Session:
         """Return a new branch that shares the messages before ``at`` and nothing after.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import reasoning_store as rs
@@ -13,6 +13,17 @@ import reasoning_store as rs
 
 def event(text: str) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def until(true: Callable[[], Any], seconds: float = 120) -> Any:
+    """Wait for something to come true, and return it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("it never came true")
 
 
 class Provider:

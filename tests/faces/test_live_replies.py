@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,8 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.recording import reply_recorder
 from tests import programs
-from tests.faces.recorder import Recorder, event
+from tests.faces.recorder import Provider, Recorder, event, until
+from tests.properties import each
 
 
 def texts(chunks: Any) -> str:
@@ -415,6 +417,118 @@ def test_a_regeneration_that_fails_leaves_the_old_answer_current(store: rs.Store
 
     list(session.record([event("eins")], model="m"))
     assert [one.message.text for one in store.session("chat").history()] == ["one?", "eins"]
+
+
+def append_there(branch: rs.Session) -> None:
+    branch.append(rs.assistant("eins"))
+
+
+def record_there(branch: rs.Session) -> None:
+    list(branch.record([event("eins")], model="m"))
+
+
+def append_to_a_recording(branch: rs.Session) -> None:
+    with suppress(rs.Conflict), branch.record(model="m"):
+        branch.append(rs.assistant("eins"))
+
+
+def leave_and_end(branch: rs.Session) -> None:
+    """By another writer, from the parts of a recorder that is gone."""
+    recording = branch.record([event("eins"), event("zwei")], model="m")
+    next(iter(recording))
+    branch._state.draft_writer.write_branch(branch._row.key, branch.branch_id)
+    branch.append(rs.user("goes on"))
+
+
+@each("arrive", [append_there, record_there, append_to_a_recording, leave_and_end])
+def test_a_regeneration_becomes_current_through_whatever_handle(
+    store: rs.Store, url: str, arrive: Callable[[rs.Session], None]
+) -> None:
+    """A web handler asks for it, a worker in another process stores what arrives."""
+    session = store.session(arrive.__name__, create=True)
+    session.append([rs.user("one?"), rs.assistant("one")])
+    branch = session.regenerate(2).branch_id
+    assert store.session(session.id).branch_id == 1
+    with rs.Store(url) as worker:
+        arrive(worker.session(session.id).branch(branch))
+
+    assert store.session(session.id).branch_id == branch
+    assert store.session(session.id).history()[1].message.text == "eins"
+    assert store.verify().ok
+
+
+def test_a_branch_that_was_activated_meanwhile_stays_current(store: rs.Store) -> None:
+    """Until the next reply arrives on the one that was made for it; once it has, for good."""
+    session = store.session("chat", create=True)
+    session.append([rs.user("one?"), rs.assistant("one")])
+    other = session.fork(at=2).branch_id
+    session.regenerate(2)
+    session.activate(other)
+    with pytest.raises(ConnectionError):
+        list(session.record(broken(), model="m"))
+    assert store.session("chat").branch_id == other
+
+    reply = iter(session.record([event("eins")], model="m"))
+    next(reply)
+    session.activate(other)
+    list(reply)
+    assert store.session("chat").branch_id == other
+    session.append(rs.user("two?"))
+    assert store.session("chat").branch_id == other
+
+
+def broken() -> Iterator[Any]:
+    raise ConnectionError
+    yield
+
+
+def test_a_regeneration_is_exported_as_it_waits(store: rs.Store, tmp_path: Path) -> None:
+    """The reply that arrives in the imported store becomes current there."""
+    session = store.session("chat", create=True)
+    session.append([rs.user("one?"), rs.assistant("one")])
+    branch = session.regenerate(2).branch_id
+    lines = list(store.export_lines())
+    with rs.Store(f"sqlite:///{tmp_path}/other.db") as other:
+        other.import_lines(lines)
+        assert list(other.export_lines()) == lines
+        other.session("chat").branch(branch).append(rs.assistant("eins"))
+
+        assert other.session("chat").branch_id == branch
+
+
+@each("is_iterated", [True, False])
+def test_a_stop_before_the_first_event_ends_the_loop_as_empty(
+    store: rs.Store, is_iterated: bool
+) -> None:
+    """Its stream is closed and nothing is stored."""
+    session, stream = store.session(f"{is_iterated}", create=True), Provider()
+    with session.record(stream, model="m") as reply:
+        assert session.stop()
+        until(lambda: reply.is_stopped)
+        found = list(reply) if is_iterated else []
+
+    assert [*found, *session.history()] == []
+    assert stream.is_closed.is_set()
+
+
+@each("is_iterated", [True, False])
+def test_a_stop_before_the_first_event_ends_the_asynchronous_loop(
+    url: str, is_iterated: bool
+) -> None:
+    """As it does the other one."""
+    stream = Provider()
+
+    async def record() -> list[Any]:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session(f"{is_iterated}", create=True)
+            async with session.record(stream, model="m") as reply:
+                assert await session.stop()
+                await asyncio.to_thread(until, lambda: reply.is_stopped)
+                found = [chunk async for chunk in reply] if is_iterated else []
+            return [*found, *await session.history()]
+
+    assert asyncio.run(record()) == []
+    assert stream.is_closed.is_set()
 
 
 WORKER = """

@@ -7,8 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +23,7 @@ from reasoning_store.ledger.records import (
 from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording import draft_writer
 
-from .recorder import event, keep, states
+from .recorder import event, keep, states, until
 
 AS_SHIPPED = (draft_writer.PART_SECONDS, draft_writer.PART_CHARACTERS, draft_rows.LEASE)
 """Before any test hurries them."""
@@ -35,17 +34,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
     monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.02)
     monkeypatch.setattr(draft_rows, "LEASE", 3600.0)
-
-
-def until(true: Callable[[], Any], seconds: float = 120) -> Any:
-    """Wait for something to come true, and return it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError("it never came true")
 
 
 def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:

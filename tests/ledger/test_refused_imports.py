@@ -95,6 +95,7 @@ OUT_OF_PLACE: list[tuple[list[str], int, str]] = [
     (lines_with({"type": "branch", "number": 2}), 3, "branch"),
     (lines_with({"type": "branch", "number": 2, "parent": 1, "first": 5}), 3, "position"),
     (lines_with({"type": "branch", "number": 9, "parent": 1, "first": 1}), 3, "next branch is"),
+    (lines_with({"type": "branch", "number": 1, "insteadOf": 2}), 3, "insteadOf"),
     (
         lines_with({"type": "branch", "number": 1, "nextCompaction": 2**31 - 1}),
         3,

@@ -170,6 +170,7 @@ DAMAGES: list[tuple[str, str, int | None, int | None]] = [
     ("DELETE FROM origins", "stray", 1, 2),
     ("DELETE FROM branches WHERE branch = 3", "session", None, None),
     ("UPDATE sessions SET current_branch = 7", "session", None, None),
+    ("UPDATE branches SET instead_of = 7 WHERE branch = 3", "session", None, None),
     ("UPDATE sessions SET next_branch = 3", "session", None, None),
     ("UPDATE sessions SET owner = 'other'", "session", None, None),
     ("UPDATE sessions SET metadata = '{'", "unreadable", None, None),

@@ -9,6 +9,9 @@ recorder drops it. Or another writer ends it. That writer first claims the draft
 can be added; then it builds the message from the parts, outside of any transaction, and appends
 it. If it dies in between, the next writer does the same.
 
+A branch that waits for a reply (``branches.instead_of``) becomes current with its draft, so that
+readers find it there; if the draft is dropped, the branch that was current before is so again.
+
 Parts are texts of JSON; no one here reads them.
 """
 
@@ -22,6 +25,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall, NotFound
+from reasoning_store.ledger import sessions
 from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import Arrival, BranchRow, DraftRow, NewParts
@@ -45,7 +49,7 @@ _CLAIM = Statement(
     update(branches)
     .where(*of_branch(_b), _b.draft.is_(None))
     .values(draft=bindparam("this"))
-    .returning(_b.next_position, _b.next_compaction)
+    .returning(_b.next_position, _b.next_compaction, _b.instead_of)
 )
 _BEGUN = Statement(
     select(_b.next_position, _d.created_at)
@@ -60,7 +64,10 @@ _RELEASE = Statement(
     update(branches)
     .where(*of_branch(_b), _b.draft == bindparam("this"))
     .values(draft=None)
-    .returning(_b.branch)
+    .returning(_b.instead_of)
+)
+_NOTE_CURRENT = Statement(
+    update(branches).where(*of_branch(_b)).values(instead_of=bindparam("was"))
 )
 _INSERT = Statement(insert(drafts))
 _DELETE = Statement(delete(drafts).where(*_THIS))
@@ -186,7 +193,7 @@ def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | N
     claimed = _CLAIM.row(connection, this)
     if claimed is None:
         return _begun(connection, this)
-    position, next_compaction = claimed
+    position, next_compaction, instead_of = claimed
     created_at: int = row["created_at"]
     if next_compaction > 1:
         ((made, undone),) = _SHORTENED.rows(
@@ -194,6 +201,10 @@ def begin(connection: Connection, row: Mapping[str, Any]) -> tuple[int, int] | N
         )
         created_at = max(created_at, (made or 0) + 1, (undone or 0) + 1)
     _INSERT.run(connection, {**row, "created_at": created_at})
+    if instead_of is not None:
+        was = sessions.by_key(connection, this["key"]).current_branch
+        _NOTE_CURRENT.run(connection, {**this, "was": was})
+        sessions.change(connection, this["key"], "current_branch", this["of"])
     return position, created_at
 
 
@@ -361,7 +372,11 @@ def take_over(connection: Connection, draft: DraftRow) -> DraftRow | None:
 
 def drop(connection: Connection, draft: DraftRow) -> bool:
     """Remove a draft and its parts; False where it has ended."""
-    if _RELEASE.row(connection, _of(draft)) is None:
+    released = _RELEASE.row(connection, _of(draft))
+    if released is None:
         return False
     _DELETE.run(connection, _of(draft))
+    (was,), key = released, draft.session_key
+    if was is not None and sessions.by_key(connection, key).current_branch == draft.branch:
+        sessions.change(connection, key, "current_branch", was)
     return True

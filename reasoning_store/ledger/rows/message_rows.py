@@ -2,7 +2,8 @@
 
 Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The branch
 row is locked first. It holds the next position and the running totals, so positions have the
-order of the commits and no gap.
+order of the commits and no gap. A branch that waits for a message (``instead_of``) becomes current
+with it; with a draft it became that before (``draft_rows``).
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, the function ``append_messages`` of the migrations. It
@@ -36,7 +37,7 @@ from reasoning_store.ledger.rows.encode import (
     totals_values,
 )
 from reasoning_store.ledger.rows.totals import add_totals, running_totals
-from reasoning_store.ledger.sessions import TOUCH_SESSION
+from reasoning_store.ledger.sessions import TOUCH_SESSION, change
 from reasoning_store.ledger.tables import (
     TOTALS,
     bodies,
@@ -49,13 +50,18 @@ from reasoning_store.ledger.tables import (
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _READ_BRANCH = Statement(
-    select(_b.next_position, _b.draft, *(_b[column] for column in TOTALS)).where(*_THIS),
+    select(_b.next_position, _b.draft, _b.instead_of, *(_b[column] for column in TOTALS)).where(
+        *_THIS
+    ),
     order=("key", "of"),
 )
 _ADVANCE_BRANCH = Statement(
     update(branches)
     .where(*_THIS)
-    .values({name: bindparam(name) for name in ("next_position", *TOTALS)} | {"draft": null()}),
+    .values(
+        {name: bindparam(name) for name in ("next_position", *TOTALS)}
+        | {"draft": null(), "instead_of": null()}
+    ),
     order=("next_position", *TOTALS, "key", "of"),
 )
 _PLACE = ("session_key", "branch", "position")
@@ -161,7 +167,7 @@ def _append_on_sqlite(
         return None
     for number, text in {item.origin for item in encoded if item.origin}:
         cursor.execute(sql.insert_origin, (key, number, text))
-    carried = decode_totals(first - 1, branch_row[2:])
+    carried = decode_totals(first - 1, branch_row[3:])
     for item in encoded:
         carried = add_totals(carried, item.own)
         place = (*this, carried.position)
@@ -179,6 +185,8 @@ def _append_on_sqlite(
     cursor.execute(sql.touch_session, session_values)
     if ending is not None:
         cursor.execute(_END_DRAFT.text(connection), this)
+    elif branch_row[2] is not None:
+        change(connection, key, "current_branch", branch)
     return first
 
 

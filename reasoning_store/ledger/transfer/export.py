@@ -26,8 +26,8 @@ _MORE = Statement(
     .where(*in_range(_m), *of_same_message(_b, _m))
     .order_by(_m.position)
 )
-_NEXT_COMPACTIONS = Statement(
-    select(_h.branch, _h.next_compaction).where(_h.session_key == bindparam("key"))
+_OF_BRANCHES = Statement(
+    select(_h.branch, _h.next_compaction, _h.instead_of).where(_h.session_key == bindparam("key"))
 )
 _OWNERS = Statement(select(_p.session_key, _p.owner).distinct().order_by(_p.session_key))
 
@@ -59,7 +59,7 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
     session_row = sessions.by_key(connection, key)
     spent = budgets.get(connection, key)
     lineages = branches.all_of(connection, key)
-    next_compactions = dict(_NEXT_COMPACTIONS.rows(connection, {"key": key}))
+    more = {branch: row for branch, *row in _OF_BRANCHES.rows(connection, {"key": key})}
     yield lines.SessionLine(
         owner=session_row.owner,
         id=session_row.id,
@@ -79,11 +79,13 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
         erased_at=session_row.erased_at,
     )
     for lineage in lineages:
+        next_compaction, instead_of = more[lineage.number]
         yield lines.BranchLine(
             number=lineage.number,
             parent=lineage.parent,
             first=lineage.first,
-            next_compaction=next_compactions[lineage.number],
+            next_compaction=next_compaction,
+            instead_of=instead_of,
             created_at=lineage.created_at,
         )
         for part in lineage.own_messages.pages():

@@ -227,6 +227,9 @@ class IncomingSession:
             if branch.batch_end >= branch.next_position:
                 error = InvalidCall("batch: covers messages that did not come")
                 raise LineError(branch.batch_number, error)
+            if branch.line.instead_of not in (None, *self.branches):
+                error = InvalidCall("insteadOf: has no line of its own in this session")
+                raise LineError(branch.number, error)
         came = sum(len(branch.messages) for branch in self.branches.values())
         if line.messages != came:
             raise InvalidCall(f"messages: {line.messages} were to come, {came} did")

@@ -115,6 +115,8 @@ class BranchLine(Line):
     parent: Number | None = None
     first: Position = 1
     next_compaction: CountedOn = 1
+    instead_of: Number | None = None
+    """The branch that is current until something arrives on this one."""
     created_at: Time | None = None
 
 

@@ -154,6 +154,7 @@ def _load_branch(connection: Connection, key: int, branch: IncomingBranch, *, no
             0 if line.parent is None else line.parent,
             line.first,
             created_at=now if line.created_at is None else line.created_at,
+            instead_of=line.instead_of,
         )
         if made != line.number:
             raise Conflict(f"the next branch is number {made}")

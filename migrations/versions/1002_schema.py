@@ -3,7 +3,7 @@
 It imports nothing of the package, so that it stays the same as the package changes. Until the
 release, a change of the schema changes this revision and gives it the next number.
 
-Revision ID: 1001
+Revision ID: 1002
 Revises: nothing
 """
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql, sqlite
 
-revision = "1001"
+revision = "1002"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -148,7 +148,7 @@ BEGIN
         opaque = m.opaque, turn_start = m.turn_start, turn_has_call = m.turn_has_call,
         last_thinking = m.last_thinking, last_sent = m.last_sent,
         sum_reported = m.sum_reported, sum_estimated = m.sum_estimated,
-        sum_clearable = m.sum_clearable, draft = NULL
+        sum_clearable = m.sum_clearable, draft = NULL, instead_of = NULL
     FROM messages m
     WHERE b.session_key = for_key AND b.branch = for_branch
       AND m.session_key = for_key AND m.branch = for_branch AND m.position = last + count;
@@ -157,7 +157,9 @@ BEGIN
             ELSE greatest(s.updated_at, now) END,
         sum_reasoning = s.sum_reasoning + add_reasoning,
         sum_counted = s.sum_counted + add_counted,
-        sum_unreported = s.sum_unreported + add_unreported
+        sum_unreported = s.sum_unreported + add_unreported,
+        current_branch = CASE WHEN old.instead_of IS NULL OR ends_draft IS NOT NULL
+            THEN s.current_branch ELSE for_branch END
     WHERE s.session_key = for_key;
     IF ends_draft IS NOT NULL THEN
         DELETE FROM drafts d WHERE d.session_key = for_key AND d.branch = for_branch;
@@ -297,6 +299,7 @@ def upgrade() -> None:
         need("next_position"),
         *totals(),
         may("draft", sa.Text),
+        may("instead_of", SMALL),
         need("next_compaction", SMALL),
         need("created_at"),
         primary("branches", "branch"),
