@@ -34,6 +34,7 @@ import reasoning_store as rs
 from reasoning_store.conversation import errors, settings
 from reasoning_store.conversation.blocks import Counts
 from reasoning_store.ledger.transfer import lines
+from reasoning_store.server.limits import Limits
 from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract, Floor
 
@@ -47,6 +48,30 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
         "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |"
         for row in out
     )
+
+
+# Limits
+
+
+def limits_table() -> str:
+    about = attributes(Limits)
+    rows = []
+    for field in dataclasses.fields(Limits):
+        what, _, beyond = said(about[field.name]).partition(" Beyond: ")
+        rows.append(
+            (
+                _amount(field.name, getattr(Limits(), field.name)),
+                what.rstrip("."),
+                beyond.rstrip("."),
+            )
+        )
+    return table(("limit", "", "beyond"), rows)
+
+
+def _amount(name: str, value: float) -> str:
+    if name.endswith("_bytes"):
+        return f"{value // 2**20} MB" if value >= 2**20 else f"{value // 2**10} KB"
+    return f"{value:g} seconds" if name.endswith("_seconds") else f"{value}"
 
 
 # Settings
@@ -269,6 +294,7 @@ def _patterns(names: list[str], *, alone: bool) -> str:
 MADE: Mapping[str, Callable[[], str]] = {
     "python": python,
     "settings": settings_table,
+    "limits": limits_table,
     "errors": errors_list,
     "export": export_lines,
     "demanding": demanding,

@@ -11,7 +11,6 @@ Its only I/O is the store's. The HTTP transport of ``http.py`` is made of it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -77,7 +76,7 @@ class EchoMatcher:
 
     def begin(
         self,
-        content: bytes,
+        body: Mapping[str, Any],
         *,
         path: str,
         base_url: str | None = None,
@@ -92,13 +91,7 @@ class EchoMatcher:
         ``Exchange``.
         """
         form = find_form(path)
-        if form is None:
-            return None
-        try:
-            body = json.loads(content)
-        except ValueError:
-            return None
-        if not isinstance(body, dict) or not form.list_of(body):
+        if form is None or not form.list_of(body):
             return None
         model = body.get("model")
         names = {
@@ -108,7 +101,7 @@ class EchoMatcher:
             "base_url": base_url,
         }
         exchange = Exchange(
-            content, body, form, names=names, raises=self._raises, takes_reply_id=takes_reply_id
+            body, form, names=names, raises=self._raises, takes_reply_id=takes_reply_id
         )
         try:
             self._match(exchange, form, session_id, is_stored=is_stored)

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import reasoning_store as rs
-from reasoning_store.integrations.client_bodies import BodyForm, write_json
+from reasoning_store.integrations.client_bodies import BodyForm
 
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
@@ -18,14 +18,13 @@ ERROR_HEADER = "X-Reasoning-Store-Error"
 class Exchange:
     """One request of a client and its reply. Made by ``EchoMatcher.begin``.
 
-    Send ``content``. Then give a whole response to ``record``. Of a stream, call ``begin_stream``,
+    Send ``body``. Then give a whole response to ``record``. Of a stream, call ``begin_stream``,
     give each piece to ``feed``, call ``begin_stream`` again once ``is_ready``, and call ``finish``
     before you pass the last event on. Call ``leave`` if the stream breaks off.
     """
 
     def __init__(
         self,
-        content: bytes,
         body: Mapping[str, Any],
         form: BodyForm,
         *,
@@ -35,6 +34,7 @@ class Exchange:
     ) -> None:
         """With ``takes_reply_id`` the reply is stored under its provider's id."""
         self.body = body
+        """The body to send: that of the client, with the thinking that was put back."""
         self.names = names
         """The provider, the protocol, the model and the address, as ``record`` takes them."""
         self.session: rs.Session | None = None
@@ -51,8 +51,6 @@ class Exchange:
         """The name of the store's error, where the chat went on without the store."""
         self.is_unsaved = False
         """Whether the reply came, and the store refused its end: ``save`` stores it later."""
-        self._given: bytes | None = content
-        """The body as the client sent it, unless thinking was put back."""
         self._form = form
         self._raises = raises
         self._takes_reply_id = takes_reply_id
@@ -65,7 +63,6 @@ class Exchange:
     def replace_parts(self, parts: Sequence[Any]) -> None:
         """Send these messages in place of the client's."""
         self.body = {**self.body, self._form.messages_key: parts}
-        self._given = None
 
     def fail(self, error: rs.ReasoningStoreError) -> None:
         """Note an error of the store, which records no more; raise it if that is asked for."""
@@ -80,11 +77,6 @@ class Exchange:
     def reply(self) -> rs.Message | None:
         """The reply that was recorded, or the part of it that arrived."""
         return None if self._recorded is None else self._recorded.message
-
-    @property
-    def content(self) -> bytes:
-        """The body's bytes: as the client sent them where nothing was put back."""
-        return write_json(self.body) if self._given is None else self._given
 
     @property
     def headers(self) -> dict[str, str]:

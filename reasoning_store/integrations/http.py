@@ -16,6 +16,7 @@ Works with httpx2 and with httpx, synchronous and asynchronous.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from functools import cache
 from importlib import import_module
@@ -23,6 +24,7 @@ from types import ModuleType
 from typing import Any, Final
 
 import reasoning_store as rs
+from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.integrations.store_access import Settings, run_in_thread
@@ -107,11 +109,12 @@ class _Keeper:
 
     def begin(self, request: Any) -> tuple[Any, Exchange | None]:
         """Return the request to send, and its exchange if it carries a conversation."""
-        if request.method != "POST":
+        body = _read_object(request.content) if request.method == "POST" else None
+        if body is None:
             return request, None
         url = request.url
         exchange = self._matcher.begin(
-            request.content,
+            body,
             path=url.path,
             base_url=_base_url(str(url)),
             session_id=request.headers.get(SESSION_HEADER) or self._session_id,
@@ -129,13 +132,22 @@ class _Keeper:
             request.method,
             url,
             headers=headers,
-            content=exchange.content,
+            content=write_json(exchange.body),
             extensions=request.extensions,
         )
         return changed, exchange
 
 
 _REPLACED: Final = frozenset({"content-length", "accept-encoding", SESSION_HEADER.lower()})
+
+
+def _read_object(content: bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a request sends, if it sends one."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _base_url(url: str) -> str:

@@ -7,6 +7,7 @@ names its owner, whose sessions alone a request sees.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 from contextlib import suppress
@@ -20,19 +21,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reasoning_store.owner import Owner
 from reasoning_store.server.bodies import read_up_to
-from reasoning_store.server.options import ServerOptions, token_digest
-from reasoning_store.server.problems import problem
+from reasoning_store.server.options import OPERATOR, ServerOptions, token_digest
+from reasoning_store.server.problems import Refused, problem
 from reasoning_store.store import Store
 
 TOKEN_HEADER: Final = "X-Reasoning-Token"
-KEY_HEADERS: Final = ("authorization", "x-api-key")
+KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 """Headers of a provider's key, in which a client may send our token instead."""
 _COOKIE: Final = "reasoning_store"
 _SIGN_IN: Final = "/sign-in"
 _POLICY: Final = "default-src 'none'; form-action 'self'; frame-ancestors 'none'"
+METRICS: Final = "/metrics"
 _OPEN: Final = frozenset({"/healthz"})
 """Paths that need no token and are called by any name."""
-_LONGEST_FORM: Final = 4096
 _PAGE: Final = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>reasoning-store</title>
 <meta name="viewport" content="width=device-width"></head>
@@ -57,29 +58,40 @@ class Access:
         self._app = app
         self._store = store
         self._options = options
+        self._places: dict[str, asyncio.Semaphore] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         path, headers = scope["path"], Headers(scope=scope)
+        state = scope.setdefault("state", {})
+        state["limits"] = self._options.limits
         if path in _OPEN:
             await self._app(scope, receive, send)
             return
-        refusal = self._refuse_caller(path, headers)
+        refusal = self._refuse_size(scope, headers) or self._refuse_caller(path, headers)
         if refusal is None and self._options.tokens and path == _SIGN_IN:
             refusal = await self._sign_in(Request(scope, receive))
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        owner, key_is_token = self._find_owner(headers)
-        if owner is None:
+        owner = self._find_owner(headers)
+        if owner is None or (self._is_operator(owner) and path != METRICS):
             await self._refuse_token(scope, headers)(scope, receive, send)
             return
-        state = scope.setdefault("state", {})
-        state["owner"] = self._store.for_owner(owner)
-        state["key_is_token"] = key_is_token
+        most = self._options.limits.parallel_work
+        state["places"] = self._places.setdefault(owner, asyncio.Semaphore(most))
+        state["owner_name"], state["owner"] = owner, self._store.for_owner(owner)
         await self._app(scope, receive, send)
+
+    def _refuse_size(self, scope: Scope, headers: Headers) -> Response | None:
+        most = self._options.limits.header_bytes
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        if size + sum(len(name) + len(value) for name, value in headers.raw) <= most:
+            return None
+        text = f"the path and the headers have more than {most} bytes"
+        return problem(scope["path"], 431, text, code="headers_too_large")
 
     def _refuse_caller(self, path: str, headers: Headers) -> Response | None:
         named = headers.get("host", "")
@@ -103,20 +115,23 @@ class Access:
             code="unknown_origin",
         )
 
-    def _find_owner(self, headers: Headers) -> tuple[str | None, bool]:
-        """Return the owner of a request, and whether the provider's key is our token."""
+    def _find_owner(self, headers: Headers) -> str | None:
+        """Return the owner of a request."""
         options = self._options
         if not options.tokens:
-            return options.owner, False
+            return options.owner
         given = headers.get(TOKEN_HEADER)
         if given is not None:
-            return options.tokens.get(token_digest(given)), False
+            return options.tokens.get(token_digest(given))
         for name in KEY_HEADERS:
-            key = headers.get(name, "").removeprefix("Bearer ")
+            key = headers.get(name, "").rpartition(" ")[2]  # after a scheme, such as Bearer
             if (owner := options.tokens.get(token_digest(key))) is not None:
-                return owner, True
+                return owner
         cookie = Request({"type": "http", "headers": headers.raw}).cookies.get(_COOKIE, "")
-        return self._cookie_owner(cookie), False
+        return self._cookie_owner(cookie)
+
+    def _is_operator(self, owner: str) -> bool:
+        return bool(self._options.tokens) and owner == OPERATOR
 
     def _refuse_token(self, scope: Scope, headers: Headers) -> Response:
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
@@ -133,12 +148,13 @@ class Access:
         """Give a browser whose form has a token a cookie instead of the token."""
         if request.method != "POST":
             return _sign_in_page(200)
-        form = await read_up_to(request, _LONGEST_FORM)
-        if form is None:
-            return _sign_in_page(413)
+        try:
+            form = await read_up_to(request, self._options.limits.form_bytes)
+        except Refused as refused:
+            return refused.response
         token = parse_qs(form.decode("latin-1")).get("token", [""])[0]
         owner = self._options.tokens.get(token_digest(token))
-        if owner is None:
+        if owner is None or owner == OPERATOR:
             return _sign_in_page(401)
         response = RedirectResponse("/", 303)
         secure = request.url.scheme == "https"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -15,13 +16,13 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from reasoning_store.conversation.errors import ReasoningStoreError
-from reasoning_store.server.access import Access
+from reasoning_store.server.access import METRICS, Access
 from reasoning_store.server.conversations import conversation_routes
 from reasoning_store.server.gateway import Gateway
 from reasoning_store.server.inspector import endpoints as inspector
 from reasoning_store.server.journal import Journal
 from reasoning_store.server.metrics import Metrics
-from reasoning_store.server.options import ServerOptions
+from reasoning_store.server.options import OPERATOR, ServerOptions
 from reasoning_store.server.problems import (
     Refused,
     answer_fault,
@@ -48,8 +49,8 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
         if tracer is not None:
             await asyncio.to_thread(export_spans)
 
-    metrics = Metrics()
-    routes = [Route("/metrics", _metrics_route(metrics)), *_routes(options, gateway)]
+    metrics = defaultdict[str | None, Metrics](Metrics)
+    routes = [Route(METRICS, _metrics_route(metrics, options)), *_routes(options, gateway)]
     return Starlette(
         routes=routes,
         lifespan=run,
@@ -71,16 +72,23 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
 def _routes(options: ServerOptions, gateway: Gateway | None) -> list[BaseRoute]:
     return [
         Route("/healthz", _answer_health),
-        *conversation_routes(options.largest_body),
+        *conversation_routes(),
         *Responses(options, gateway).routes(),
         *(gateway.routes() if gateway is not None else ()),
         *inspector.ROUTES,
     ]
 
 
-def _metrics_route(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+def _metrics_route(
+    metrics: dict[str | None, Metrics], options: ServerOptions
+) -> Callable[[Request], Awaitable[Response]]:
+    """Return the route of the numbers: an owner's own, or all where no owner is named."""
+
     async def answer(request: Request) -> Response:
-        return PlainTextResponse(metrics.text(), media_type="text/plain; version=0.0.4")
+        name = request.state.owner_name
+        sees_all = options.owners <= {""} or name == OPERATOR
+        text = metrics[None if sees_all else name].text()
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     return answer
 

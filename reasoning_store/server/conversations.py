@@ -31,7 +31,7 @@ from reasoning_store.server.openai_routes import (
 _MOST_ITEMS: Final = 20
 
 
-def conversation_routes(largest_body: int) -> list[Route]:
+def conversation_routes() -> list[Route]:
     """Return the routes of conversations and of their items."""
     one, items = "/v1/conversations/{id}", "/v1/conversations/{id}/items"
     works: tuple[tuple[str, str, Work], ...] = (
@@ -44,7 +44,7 @@ def conversation_routes(largest_body: int) -> list[Route]:
         (f"{items}/{{item}}", "GET", _retrieve_item),
         (f"{items}/{{item}}", "DELETE", _delete_item),
     )
-    return [make_route(*work, largest_body=largest_body) for work in works]
+    return [make_route(*work) for work in works]
 
 
 def find_session(owner: Owner, id: str) -> rs.Session:

@@ -8,7 +8,8 @@ transport.
 from __future__ import annotations
 
 import asyncio
-import json
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
 from reasoning_store.server.access import request_owner
-from reasoning_store.server.bodies import Body, read_body
+from reasoning_store.server.bodies import read_body
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
@@ -30,12 +31,14 @@ from reasoning_store.server.problems import Refused, problem, store_problem
 from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure
 from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
 from reasoning_store.server.stored_responses import ask_for_seals, find_named
-from reasoning_store.server.threads import run_to_end
+from reasoning_store.server.threads import run_to_end, run_work
 from reasoning_store.server.tracing import find_call
 from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
 _MOST_EXPLAINED: Final = 64 * 1024
+_LEADS_AWAY: Final = re.compile(r"[/\\](\.{1,2}(;[^/\\]*)?)?[/\\]|[/\\]\.{1,2}(;[^/\\]*)?$")
+"""Names in a path by which another one is meant; some hosts leave out what follows a semicolon."""
 _AWAY: Final = frozenset({502, 504})
 """The statuses of a provider that does not answer."""
 _STREAM: Final = "text/event-stream"
@@ -83,18 +86,18 @@ class Gateway:
             return _refuse_mode(path, f"{MODE_HEADER}: one of {', '.join(MODES)}")
         if not rewrites(mode, path):
             return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
-        body = await read_body(request, self._options.largest_body)
-        content, session_id = body.content, _named_session(request)
+        body: Mapping[str, Any] = await read_body(request)
+        session_id = _named_session(request)
         if path == "/v1/responses":
-            content, session_id = await asyncio.to_thread(
-                self._prepare_response, request, body, session_id
+            body, session_id = await run_work(
+                request, self._prepare_response, request, body, session_id
             )
-        exchange = await self._begin(request, path, content, session_id)
+        exchange = await self._begin(request, path, body, session_id)
         shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
-        draft = _StreamDraft(exchange, is_asked=body.value.get("stream") is True)
+        draft = _StreamDraft(exchange, is_asked=body.get("stream") is True)
         try:
-            response = await self._send(request, path, content, exchange, body.value.get("model"))
+            response = await self._send(request, path, body, exchange)
         except httpx2.HTTPError as error:
             await draft.drop()
             return _refuse_upstream(path, error, exchange)
@@ -109,7 +112,7 @@ class Gateway:
         self,
         request: Request,
         path: str,
-        content: bytes,
+        body: Mapping[str, Any],
         session_id: str | None,
         *,
         is_stored: bool = True,
@@ -123,9 +126,10 @@ class Gateway:
         try:
             if self._unsaved.is_waiting:
                 await asyncio.to_thread(self._unsaved.save)
-            return await asyncio.to_thread(
+            return await run_work(
+                request,
                 matcher.begin,
-                content,
+                body,
                 path=path,
                 base_url=self._upstream.base_url,
                 session_id=session_id,
@@ -184,76 +188,72 @@ class Gateway:
             return {}
         return {EXPLANATION_HEADER: str(found).encode("ascii", "replace").decode()}
 
-    async def pass_on(self, request: Request, content: bytes = b"") -> Response:
+    async def pass_on(self, request: Request, body: Mapping[str, Any] | None = None) -> Response:
         """Pass a request on that carries no conversation of ours."""
         path, _ = self._split_path(request)
-        if not {".", ".."}.isdisjoint(path.split("/")):
+        if _LEADS_AWAY.search(path):
             # Another route of the provider, which the client is not given.
-            return problem(path, 404, "a name in the path is . or ..", code="unknown_url")
-        return await self._forward(request, path, content)
+            text = "a name in the path is empty, . or .."
+            return problem(path, 404, text, code="unknown_url")
+        return await self._forward(request, path, body)
 
     async def count(self, request: Request) -> Response:
         """Count the tokens of a request as it would be sent: with its thinking."""
         path, _ = self._split_path(request)
-        body = await read_body(request, self._options.largest_body)
-        content = body.content
+        body = await read_body(request)
         asked = path.removesuffix("/count_tokens")
-        exchange = await self._begin(
-            request, asked, content, _named_session(request), is_stored=False
-        )
-        sent = exchange.content if exchange else content
-        answer = await self._forward(request, path, content, exchange, body.value.get("model"))
-        if not _lacks_route(answer, body.value.get("model")):
+        exchange = await self._begin(request, asked, body, _named_session(request), is_stored=False)
+        answer = await self._forward(request, path, body, exchange)
+        if not _lacks_route(answer, body.get("model")):
             return answer
         # The host has no such route, or it is away: a client that counts goes on all the same.
-        counted = await asyncio.to_thread(self._count_here, asked, sent)
+        sent = exchange.body if exchange else body
+        counted = await run_work(request, self._count_here, asked, sent)
         headers = exchange.headers if exchange else {}
         return JSONResponse({"input_tokens": counted}, headers=headers)
 
     async def compact(self, request: Request) -> Response:
         """Have the provider compact a conversation, which it is sent with its thinking."""
         path, _ = self._split_path(request)
-        body = await read_body(request, self._options.largest_body)
-        content, session_id = body.content, _named_session(request)
-        found = await asyncio.to_thread(self._find_named, request, body.value)
+        body: Mapping[str, Any] = await read_body(request)
+        session_id = _named_session(request)
+        found = await run_work(request, self._find_named, request, body)
         if found is not None:
-            content, session_id = found
-        exchange = await self._begin(request, "/v1/responses", content, session_id, is_stored=False)
-        return await self._forward(request, path, content, exchange, body.value.get("model"))
+            body, session_id = found
+        exchange = await self._begin(request, "/v1/responses", body, session_id, is_stored=False)
+        return await self._forward(request, path, body, exchange)
 
     async def _forward(
         self,
         request: Request,
         path: str,
-        content: bytes,
+        body: Mapping[str, Any] | None,
         exchange: Exchange | None = None,
-        model: Any = None,
     ) -> Response:
         """Send a request whose reply is not stored, and return the provider's response."""
         try:
-            response = await self._send(request, path, content, exchange, model)
+            response = await self._send(request, path, body, exchange)
             return await self._relay(path, response, None, None)
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
 
     def _prepare_response(
-        self, request: Request, body: Body, session_id: str | None
-    ) -> tuple[bytes, str | None]:
-        """Return the content to send for a request of Responses, and the session it belongs to."""
-        asked = ask_for_seals(body.value, **self.names)
+        self, request: Request, body: Mapping[str, Any], session_id: str | None
+    ) -> tuple[Mapping[str, Any], str | None]:
+        """Return the body to send for a request of Responses, and the session it belongs to."""
+        asked = ask_for_seals(body, **self.names)
         # A response that is stored here is not stored at the provider, too.
-        found = self._find_named(request, {**asked, "store": False})
-        if found is not None:
-            return found
-        return body.content if asked is body.value else write_json(asked), session_id
+        return self._find_named(request, {**asked, "store": False}) or (asked, session_id)
 
-    def _find_named(self, request: Request, body: dict[str, Any]) -> tuple[bytes, str] | None:
+    def _find_named(
+        self, request: Request, body: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], str] | None:
         return find_named(request_owner(request), body, own_alone=self._options.shares_key)
 
-    def _count_here(self, path: str, content: bytes) -> int:
+    def _count_here(self, path: str, body: Mapping[str, Any]) -> int:
         form = find_form(path)
         assert form is not None
-        return count_body(form, json.loads(content), **self.names)
+        return count_body(form, body, **self.names)
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
         """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""
@@ -265,13 +265,15 @@ class Gateway:
         self,
         request: Request,
         path: str,
-        content: bytes,
+        body: Mapping[str, Any] | None,
         exchange: Exchange | None = None,
-        model: Any = None,
     ) -> httpx2.Response:
+        if exchange is not None:
+            body = exchange.body
         call, headers = find_call(request.scope), request.headers
         if call is not None:
             address, provider = self._upstream.base_url, self._options.provider
+            model = (body or {}).get("model")
             headers = call.begin(request, path, base_url=address, provider=provider, model=model)
             await call.note_exchange(exchange, self._split_path(request)[1])
         try:
@@ -279,9 +281,8 @@ class Gateway:
                 request.method,
                 path,
                 headers,
-                exchange.content if exchange else content,
+                b"" if body is None else write_json(body),
                 query=request.url.query,
-                key_is_token=request.state.key_is_token,
             )
         except httpx2.HTTPError as error:
             if call is not None:

@@ -6,6 +6,7 @@ import json
 import logging
 import time
 import traceback
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.routing import BaseRoute, Match
@@ -29,7 +30,10 @@ _REPORTED: Final = {
 class Journal:
     """Logs and counts each request, from its response's own headers."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, routes: list[BaseRoute]) -> None:
+    def __init__(
+        self, app: ASGIApp, metrics: Mapping[str | None, Metrics], routes: list[BaseRoute]
+    ) -> None:
+        """``metrics`` has the numbers of each owner, and under ``None`` all."""
         self._app = app
         self._metrics = metrics
         self._routes = routes
@@ -62,7 +66,9 @@ class Journal:
         finally:
             seconds = time.perf_counter() - begun
             entry["milliseconds"] = round(seconds * 1000, 1)
-            self._count(entry, seconds)
+            owner = scope.get("state", {}).get("owner_name")
+            for metrics in {self._metrics[None], self._metrics[owner]}:
+                _count(metrics, entry, seconds)
             log.info(json.dumps(entry))
 
     def _route(self, scope: Scope) -> str:
@@ -73,18 +79,19 @@ class Journal:
                 return str(getattr(route, "path", "mounted"))
         return "unknown"
 
-    def _count(self, entry: dict[str, Any], seconds: float) -> None:
-        metrics, route = self._metrics, entry["route"]
-        metrics.count("requests", route=route, status=str(entry["status"]))
-        metrics.time(route, seconds)
-        if "storeError" in entry:
-            metrics.count("store_errors", error=entry["storeError"])
-        if "restored" in entry:
-            share, *others = entry["restored"].split("; ")
-            counts = {"missed": "0", "left_out": "0", **dict(one.split("=") for one in others)}
-            counts["restored"] = share.partition("/")[0]
-            for result, count in counts.items():
-                metrics.count("restored", int(count), result=result)
+
+def _count(metrics: Metrics, entry: dict[str, Any], seconds: float) -> None:
+    route = entry["route"]
+    metrics.count("requests", route=route, status=str(entry["status"]))
+    metrics.time(route, seconds)
+    if "storeError" in entry:
+        metrics.count("store_errors", error=entry["storeError"])
+    if "restored" in entry:
+        share, *others = entry["restored"].split("; ")
+        counts = {"missed": "0", "left_out": "0", **dict(one.split("=") for one in others)}
+        counts["restored"] = share.partition("/")[0]
+        for result, count in counts.items():
+            metrics.count("restored", int(count), result=result)
 
 
 def fault_of(error: BaseException) -> str:

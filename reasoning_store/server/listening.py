@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, Final
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.server.options import ServerOptions
@@ -57,20 +62,54 @@ def _serve(
     bound: socket.socket,
     on_ready: Callable[[], None] | None,
 ) -> None:
-    server = _Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            ws="none",
-            lifespan="on",
-            # A reply that is left is stored as interrupted; 0 would wait for ever.
-            timeout_graceful_shutdown=options.drain or 0.001,  # type: ignore[arg-type]
-        ),
-        on_ready,
+    _Server(configure(app, options), on_ready).run(sockets=[bound])
+
+
+def configure(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
+    """Return the configuration of a server of the application."""
+    limits = options.limits
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        http=partial(_Connection, limits.header_seconds),  # type: ignore[arg-type]
+        h11_max_incomplete_event_size=limits.header_bytes,
+        ws="none",
+        lifespan="on",
+        # A reply that is left is stored as interrupted; 0 would wait for ever.
+        timeout_graceful_shutdown=options.drain or 0.001,  # type: ignore[arg-type]
     )
-    server.run(sockets=[bound])
+
+
+class _Connection(H11Protocol):
+    """A connection that ends if the headers of a request do not come in time."""
+
+    def __init__(self, seconds: float, /, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._seconds = seconds
+        self._end: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._await_headers()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        self._await_headers()
+
+    def _await_headers(self) -> None:
+        """Keep the end of the connection in mind while its next request has not come whole."""
+        is_waiting = self.conn.their_state is h11.IDLE and not self.transport.is_closing()
+        if is_waiting and self._end is None:
+            self._end = self.loop.call_later(self._seconds, self.timeout_keep_alive_handler)
+        elif not is_waiting and self._end is not None:
+            self._end.cancel()
+            self._end = None
 
 
 def raise_file_limit() -> None:

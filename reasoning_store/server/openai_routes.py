@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +15,7 @@ from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.conversation_items import StoredItem
 from reasoning_store.server.problems import problem
-from reasoning_store.server.threads import run_waiting
+from reasoning_store.server.threads import run_waiting, run_work
 
 Query: TypeAlias = Mapping[str, str]
 Work: TypeAlias = Callable[..., dict[str, Any] | Response]
@@ -33,28 +32,25 @@ def make_route(
     method: str,
     work: Work,
     *,
-    largest_body: int,
     waits: bool = False,
-    absent: Callable[[Request, bytes], Awaitable[Response]] | None = None,
+    absent: Callable[[Request, dict[str, Any] | None], Awaitable[Response]] | None = None,
 ) -> Route:
-    """Return a route; ``absent`` answers for what is not stored here, with the body's bytes.
+    """Return a route; ``absent`` answers for what is not stored here, with the body, if any.
 
     The work of a route that ``waits`` for a reply has a thread of its own.
     """
-    run = run_waiting if waits else asyncio.to_thread
 
     async def answer(request: Request) -> Response:
-        body: dict[str, Any] = {}
-        content = b""
-        if method == "POST":
-            content, body = await read_body(request, largest_body, may_be_empty=True)
+        body = await read_body(request, may_be_empty=True) if method == "POST" else {}
+        asked = request_owner(request), body, request.query_params
         try:
-            found = await run(
-                work, request_owner(request), body, request.query_params, **request.path_params
-            )
+            if waits:
+                found = await run_waiting(work, *asked, **request.path_params)
+            else:
+                found = await run_work(request, work, *asked, **request.path_params)
         except Absent as error:
             if absent is not None:
-                return await absent(request, content)
+                return await absent(request, body or None)
             return problem(request.url.path, 404, str(error), code="not_found")
         if isinstance(found, Response):
             return found

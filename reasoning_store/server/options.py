@@ -12,9 +12,12 @@ from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.server.limits import Limits
 
 Mode: TypeAlias = Literal["mirror", "clean", "render"]
 MODES: Final[tuple[Mode, ...]] = ("mirror", "clean", "render")
+OPERATOR: Final = "*"
+"""The owner of a token that reads the numbers of all owners, and no session."""
 TOKEN_VARIABLE: Final = "REASONING_STORE_TOKEN"
 PORT: Final = 8765
 _LEAST_TOKEN: Final = 16
@@ -43,10 +46,7 @@ class ServerOptions:
     """Pages of other origins whose scripts may call this server."""
     mode: Mode = "mirror"
     on_store_error: Literal["pass", "fail"] = "pass"
-    largest_body: int = 64 * 1024 * 1024
-    """The most bytes of a request's body."""
-    timeout: float = 600.0
-    """Seconds that the provider may be silent."""
+    limits: Limits = field(default_factory=Limits)
     cookie_key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     """Signs the cookies of browsers; all workers of a server have it."""
     drain: float = 0.0
@@ -66,7 +66,12 @@ class ServerOptions:
     @property
     def shares_key(self) -> bool:
         """Whether one key asks the provider for several owners, whom it cannot tell apart."""
-        return self.upstream_key is not None and len(set(self.tokens.values())) > 1
+        return self.upstream_key is not None and len(self.owners) > 1
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The owners of the tokens."""
+        return frozenset(self.tokens.values()) - {OPERATOR}
 
 
 def is_loopback(host: str) -> bool:

@@ -150,6 +150,8 @@ def describe_failure(error: httpx2.HTTPError) -> tuple[int, str]:
         return 504, "the provider did not answer in time"
     if isinstance(error, httpx2.ConnectError):
         return 502, "the provider cannot be reached"
+    if isinstance(error, httpx2.DecodingError):
+        return 502, str(error)
     return 502, "the provider broke the connection"
 
 

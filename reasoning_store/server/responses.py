@@ -31,6 +31,7 @@ from reasoning_store.server.stored_responses import (
     is_begun_here,
     write_events,
 )
+from reasoning_store.server.threads import run_work
 from reasoning_store.server.upstream import NO_ROUTE
 
 
@@ -52,13 +53,12 @@ class Responses:
         ]
 
     def _route(self, path: str, method: str, work: Work, *, waits: bool = False) -> Route:
-        largest = self._options.largest_body
         if self._gateway is None:
-            return make_route(path, method, work, largest_body=largest, waits=waits)
+            return make_route(path, method, work, waits=waits)
         absent = self._ask_provider if work is _retrieve else self._pass_on
-        return make_route(path, method, work, largest_body=largest, waits=waits, absent=absent)
+        return make_route(path, method, work, waits=waits, absent=absent)
 
-    async def _pass_on(self, request: Request, content: bytes = b"") -> Response:
+    async def _pass_on(self, request: Request, body: Mapping[str, Any] | None = None) -> Response:
         """Ask the provider, where its answer can be this owner's alone."""
         assert self._gateway is not None
         if self._options.shares_key:
@@ -66,9 +66,9 @@ class Responses:
             owner = request_owner(request)
             if id is None or not await asyncio.to_thread(is_begun_here, owner, id):
                 return problem(request.url.path, 404, NOT_OWN, code="not_found")
-        return await self._gateway.pass_on(request, content)
+        return await self._gateway.pass_on(request, body)
 
-    async def _ask_provider(self, request: Request, content: bytes) -> Response:
+    async def _ask_provider(self, request: Request, body: Mapping[str, Any] | None) -> Response:
         """Return the provider's response; where it is one that began here, store its reply."""
         assert self._gateway is not None
         answer = await self._pass_on(request)
@@ -85,7 +85,7 @@ class Responses:
         """Erase a reply here, and have the provider delete its own copy."""
         id = request.path_params["id"]
         try:
-            await asyncio.to_thread(_erase, request_owner(request), id)
+            await run_work(request, _erase, request_owner(request), id)
         except Absent as error:
             if self._gateway is not None:
                 return await self._pass_on(request)

@@ -198,8 +198,8 @@ def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], 
 
 def find_named(
     owner: Owner, body: Mapping[str, Any], *, own_alone: bool = False
-) -> tuple[bytes, str] | None:
-    """Return the content to send for a body that names a conversation of ours, and its session.
+) -> tuple[dict[str, Any], str] | None:
+    """Return the body to send for one that names a conversation of ours, and its session.
 
     ``None`` for one that is not stored here: the provider may know it. With ``own_alone`` it is
     refused, unless it began here.
@@ -210,9 +210,7 @@ def find_named(
         if own_alone and not is_begun_here(owner, str(body.get("previous_response_id"))):
             raise rs.NotFound(NOT_OWN) from None
         return None
-    if session is None:
-        return None
-    return write_json(expanded), session.id
+    return None if session is None else (expanded, session.id)
 
 
 def _for_provider(one: StoredItem) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import openai
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.server.limits import Limits
 from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
@@ -270,7 +271,7 @@ def test_a_provider_that_is_silent_or_away_is_an_error_of_its_protocol(
 
     provider.script = wait
     with (
-        serving(store, options(provider, timeout=0.2)) as address,
+        serving(store, options(provider, limits=Limits(provider_seconds=0.2))) as address,
         open_anthropic(address) as client,
         pytest.raises(anthropic.APIStatusError) as late,
     ):

@@ -314,8 +314,8 @@ def test_clients_that_wait_hold_up_no_other_request(store: rs.Store) -> None:
 
     app = Starlette(
         routes=[
-            make_route("/wait", "GET", wait, largest_body=1, waits=True),
-            make_route("/end", "GET", end, largest_body=1),
+            make_route("/wait", "GET", wait, waits=True),
+            make_route("/end", "GET", end),
         ],
         middleware=[Middleware(Access, store=store, options=ServerOptions())],
     )

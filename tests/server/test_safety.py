@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from base64 import b64encode
 from collections.abc import Iterator
-from typing import Any
+from contextlib import AbstractContextManager
+from urllib.parse import quote
 
 import httpx2
 import pytest
@@ -15,12 +18,18 @@ from starlette.routing import Route
 
 import reasoning_store as rs
 from reasoning_store.server.inspector.file_page import file_page
+from reasoning_store.server.limits import Limits
 from reasoning_store.server.options import ServerOptions, read_tokens
 from tests.docs.provider import Provider
 from tests.server.serving import listening, serving
 
 KEY = "sk-canary-of-the-provider"
-TOKENS = {"me": "token-canary-of-me-01234", "you": "token-canary-of-you-0123"}
+TOKENS = {
+    "me": "token-canary-of-me-01234",
+    "you": "token/canary+of=you-0123==",
+    "*": "token-canary-of-operator",
+}
+OWNERS = read_tokens([f"{token} {owner}" for owner, token in TOKENS.items()], "tokens")
 SECRET = "the canary of you"
 BODY = {"model": "deepseek-chat", "messages": [{"role": "user", "content": SECRET}]}
 
@@ -31,8 +40,8 @@ def address(provider: Provider, store: rs.Store) -> Iterator[str]:
         upstream=f"{provider.address}/v1",
         provider="deepseek",
         upstream_key=KEY,
-        tokens=read_tokens([f"{token} {owner}" for owner, token in TOKENS.items()], "tokens"),
-        largest_body=10_000,
+        tokens=OWNERS,
+        limits=Limits(body_bytes=10_000),
     )
     with serving(store, options) as at:
         yield at
@@ -150,7 +159,11 @@ def test_a_bad_request_is_refused_in_openais_shape(
     assert answer.json()["error"]["code"] == code
 
 
-@pytest.mark.parametrize("name", ["..%2Ffiles", "%2e%2e/files", "a/.%2E/.%2e/files", ".%2e"])
+@pytest.mark.parametrize(
+    "name",
+    "..%2Ffiles %2e%2e/files a/.%2E/.%2e/files .%2e ..;/files a/..;x=1 ..%5Cfiles a//files "
+    "%2Ffiles .%2F..".split(),
+)
 def test_no_path_leads_to_another_route_of_the_provider(address: str, name: str) -> None:
     """With our key for it a client would get more than the routes that are passed on."""
     answer = httpx2.get(f"{address}/v1/models/{name}", headers=as_owner("me"))
@@ -219,52 +232,124 @@ def test_an_unknown_model_is_the_providers_to_refuse(store: rs.Store) -> None:
     assert (answer.status_code, answer.json()) == (404, words)
 
 
-def test_the_metrics_count_requests_and_restored_replies(address: str) -> None:
-    """By route; no label is the id of a session."""
-    httpx2.post(f"{address}/v1/chat/completions", json=BODY, headers=as_owner("you"))
-    text = httpx2.get(f"{address}/metrics", headers=as_owner("me")).text
+def test_the_metrics_of_an_owner_count_its_own_requests(
+    provider: Provider, store: rs.Store
+) -> None:
+    """By route; no label is the id of a session. An operator's token reads the numbers of all."""
+    options = ServerOptions(upstream=f"{provider.address}/v1", provider="deepseek", tokens=OWNERS)
+    with serving(store, options) as address:
+        for owner, body in (("you", BODY), ("me", [])):
+            httpx2.post(f"{address}/v1/chat/completions", json=body, headers=as_owner(owner))
+        mine, yours, everybodys = (
+            httpx2.get(f"{address}/metrics", headers=as_owner(one)).text for one in TOKENS
+        )
+        refused = httpx2.get(f"{address}/v1/conversations/x", headers=as_owner("*"))
 
-    counted = 'reasoning_store_requests_total{route="/v1/chat/completions",status="200"}'
-    assert counted in text
-    assert "# TYPE reasoning_store_request_seconds histogram" in text
-    assert "conv_" not in text
+    counted = 'reasoning_store_requests_total{route="/v1/chat/completions",status="%s"} '
+    assert counted % 400 in mine
+    assert counted % 400 not in yours
+    assert counted % 200 in yours
+    assert counted % 200 not in mine
+    assert counted % 400 in everybodys
+    assert counted % 200 in everybodys
+    assert "# TYPE reasoning_store_request_seconds histogram" in mine
+    assert "conv_" not in everybodys
+    assert refused.status_code == 401
 
 
-def test_the_providers_key_replaces_the_clients(provider: Provider, store: rs.Store) -> None:
-    """The token never reaches the provider; a client's own key passes where there is no other."""
-    seen: list[dict[str, Any]] = []
+class Recorder:
+    """A provider that keeps each request as it came."""
 
-    def look(request: httpx2.Request) -> httpx2.Response:
-        seen.append(dict(request.headers))
-        return httpx2.Response(200, json={})
+    def __init__(self) -> None:
+        self.heads: list[str] = []
+        self.bodies: list[bytes] = []
 
-    from starlette.datastructures import Headers
+    async def answer(self, request: Request) -> Response:
+        self.heads.append(f"{request.url.query} {request.headers.items()}")
+        self.bodies.append(await request.body())
+        return JSONResponse(
+            {}, headers={"connection": "x-private", "x-private": "1", "x-other": "2"}
+        )
 
-    from reasoning_store.server.upstream import Upstream
+    def listening(self) -> AbstractContextManager[str]:
+        return listening(Starlette(routes=[Route("/{path:path}", self.answer, methods=METHODS)]))
 
-    def ask(options: ServerOptions, path: str, given: dict[str, str], is_token: bool) -> None:
-        import asyncio
 
-        async def send() -> None:
-            upstream = Upstream("https://api.example/v1", options)
-            upstream._client = httpx2.AsyncClient(transport=httpx2.MockTransport(look))
-            await upstream.send("POST", path, Headers(given), b"{}", key_is_token=is_token)
-            await upstream.close()
+METHODS = ["GET", "POST"]
+BASIC = b64encode(f"me:{TOKENS['me']}".encode()).decode()
 
-        asyncio.run(send())
 
-    token = {"authorization": f"Bearer {TOKENS['me']}", "cookie": "c", "x-reasoning-token": "t"}
-    ask(ServerOptions(upstream_key=KEY), "/v1/chat/completions", token, True)
-    ask(ServerOptions(upstream_key=KEY), "/v1/messages", {"x-api-key": TOKENS["me"]}, True)
-    ask(ServerOptions(), "/v1/chat/completions", token, True)
-    ask(ServerOptions(), "/v1/chat/completions", {"authorization": "Bearer mine"}, False)
+@pytest.mark.parametrize("key", [None, KEY])
+def test_no_token_reaches_the_provider(store: rs.Store, key: str | None) -> None:
+    """In whatever header or parameter it comes; a key of the client's own passes."""
+    me, you = TOKENS["me"], TOKENS["you"]
+    owner = {"x-reasoning-token": me}
+    given: list[tuple[dict[str, str], str]] = [
+        ({name: value}, "")
+        for value in (me, you, f"Bearer {you}", f"token={me}", f'Token token="{me}", x=1')
+        for name in ("authorization", "x-api-key", "api-key", "x-goog-api-key", "x-any")
+    ]
+    given += [({"authorization": f"Basic {BASIC}"}, ""), ({}, f"key={me}"), ({}, f"a=1&b={you}")]
+    given += [({}, f"key={quote(you, safe='')}"), ({"cookie": me, "proxy-authorization": me}, "")]
+    recorder = Recorder()
+    with recorder.listening() as upstream:
+        options = ServerOptions(upstream=upstream, upstream_key=key, tokens=OWNERS)
+        with serving(store, options) as address:
+            for headers, query in given:
+                url = f"{address}/v1/models?{query}"
+                assert httpx2.get(url, headers={**owner, **headers}).status_code == 200
+            for name in ("authorization", "x-api-key", "api-key", "x-goog-api-key"):
+                assert httpx2.get(f"{address}/v1/models", headers={name: me}).status_code == 200
+            headers = {**owner, "authorization": "Bearer own", "x-api-key": "own"}
+            httpx2.get(f"{address}/v1/models?limit=5", headers=headers)
+            httpx2.post(f"{address}/v1/messages", json=BODY, headers=headers)
 
-    assert seen[0]["authorization"] == f"Bearer {KEY}"
-    assert seen[1]["x-api-key"] == KEY
-    assert "authorization" not in seen[2]
-    assert seen[3]["authorization"] == "Bearer mine"
-    assert TOKENS["me"] not in str(seen)
-    assert "cookie" not in str(seen)
+    seen = " ".join(recorder.heads)
+    assert [token for token in (me, you, BASIC) if token in seen] == []
+    assert all((key or "own") in head and "cookie" not in head for head in recorder.heads[-2:])
+    assert "limit=5" in recorder.heads[-2]
+    assert ("own" in seen) == (key is None)
+    if key is not None:
+        assert all(f"Bearer {key}" in head for head in recorder.heads[:-1])
+        assert f"('x-api-key', '{key}')" in recorder.heads[-1]
+
+
+def test_a_header_that_connection_names_ends_here(store: rs.Store) -> None:
+    """It is for this connection alone, in both directions."""
+    recorder = Recorder()
+    headers = {"Connection": "close, X-Private", "X-Private": "1", "X-Other": "2"}
+    with recorder.listening() as upstream, serving(store, ServerOptions(upstream=upstream)) as at:
+        answer = httpx2.get(f"{at}/v1/models", headers=headers)
+
+    assert "x-private" not in recorder.heads[0]
+    assert "x-other" in recorder.heads[0]
+    assert "x-private" not in answer.headers
+    assert answer.headers["x-other"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        ("/v1/chat/completions", '"messages": [{"role": "user", "content": "a"}]'),
+        ("/v1/messages", '"messages": [{"role": "user", "content": "a"}]'),
+        ("/v1/messages/count_tokens", '"messages": [{"role": "user", "content": "a"}]'),
+        ("/v1/responses", '"input": "a"'),
+        ("/v1/responses/compact", '"input": "a"'),
+        ("/v1/responses/none/cancel", '"x": 1'),
+        ("/v1/chat/completions", '"messages": {"not": "a list"}'),
+    ],
+)
+def test_what_was_judged_is_what_is_sent(store: rs.Store, path: str, rest: str) -> None:
+    """A key given twice reaches no provider, which might read the other one."""
+    content = (
+        '{"previous_response_id": "resp_of_you", "model": "m", %s, "previous_response_id": null}'
+    )
+    recorder = Recorder()
+    with recorder.listening() as upstream, serving(store, ServerOptions(upstream=upstream)) as at:
+        httpx2.post(f"{at}{path}", content=content % rest)
+
+    assert b"resp_of_you" not in recorder.bodies[0]
+    assert json.loads(recorder.bodies[0])["previous_response_id"] is None
 
 
 def test_a_shared_key_reads_no_response_of_another_owner(address: str, provider: Provider) -> None:

@@ -18,6 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import reasoning_store as rs
 from reasoning_store.server import tracing
+from reasoning_store.server.limits import Limits
 from reasoning_store.server.options import ServerOptions
 from tests.docs.provider import Provider, weather
 from tests.server.served import Served
@@ -71,7 +72,9 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def address(spans: Spans, provider: Provider, tmp_path: Path) -> Iterator[str]:
-    options = ServerOptions(upstream=f"{provider.address}/v1", provider="deepseek", timeout=5)
+    options = ServerOptions(
+        upstream=f"{provider.address}/v1", provider="deepseek", limits=Limits(provider_seconds=5)
+    )
     with (
         rs.Store(f"sqlite:///{tmp_path}/chat.db") as store,
         serving(store, options) as at,

@@ -129,6 +129,7 @@ def serve(
     upstream_key: str | None,
     allow_origin: tuple[str, ...],
     largest_body: int,
+    timeout: float,
     check: bool,
     workers: int,
     **given: Any,
@@ -138,10 +139,12 @@ def serve(
     Give clients the printed address as base URL. Their requests then contain the lost thinking.
     A client's key is passed on, and never stored.
     """
+    from reasoning_store.server.limits import Limits
+
     options = _options(
         upstream_key=_read_variable(upstream_key),
         origins=frozenset(origin.rstrip("/") for origin in allow_origin),
-        largest_body=largest_body * 1024 * 1024,
+        limits=Limits(body_bytes=largest_body * 1024 * 1024, provider_seconds=timeout),
         **given,
     )
     _serve(call, options, check=check, workers=workers)

@@ -8,7 +8,6 @@ from functools import wraps
 from importlib.resources import files
 from typing import Final
 
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
@@ -40,6 +39,7 @@ from reasoning_store.server.inspector.session_list import (
     read_sessions,
     session_address,
 )
+from reasoning_store.server.threads import run_work
 
 _MOST_MESSAGES: Final = 100
 _STATIC: Final = {
@@ -51,7 +51,8 @@ _STATIC: Final = {
 
 async def _list_sessions(request: Request) -> Response:
     given = pairs(request)
-    found = await run_in_threadpool(
+    found = await run_work(
+        request,
         read_sessions,
         request_owner(request),
         text=named(given, "q"),
@@ -83,7 +84,7 @@ async def _show_session(request: Request) -> Response:
             "conversation": show_conversation(session, history, requests),
         }
 
-    return render_page(request, "session.html", await run_in_threadpool(read))
+    return render_page(request, "session.html", await run_work(request, read))
 
 
 async def _send_request(request: Request) -> Response:
@@ -94,13 +95,13 @@ async def _send_request(request: Request) -> Response:
         found = read_requests(_session(request, question), question)
         return json.dumps(found.now.body, ensure_ascii=False, indent=2)
 
-    text = await run_in_threadpool(read)
+    text = await run_work(request, read)
     return Response(f"{text}\n", media_type="application/json", headers=HEADERS)
 
 
 async def _stream_live(request: Request) -> Response:
     question = _question(request)
-    session = await run_in_threadpool(_session, request, question)
+    session = await run_work(request, _session, request, question)
     head = read_number("head", named(pairs(request), "head"))
     return StreamingResponse(
         live_events(session, head or 0),
@@ -123,7 +124,7 @@ async def _save_settings(request: Request) -> Response:
         for key, value in question.changes(session.settings.resolved()).items():
             session.settings.set(key, value)
 
-    await run_in_threadpool(save)
+    await run_work(request, save)
     return _go_back(question, "settings")
 
 
@@ -136,7 +137,7 @@ async def _compact(request: Request) -> Response:
         apply_plan(_session(request, question), question, named(form, "steps"), summary)
 
     try:
-        await run_in_threadpool(apply)
+        await run_work(request, apply)
     except (Conflict, InvalidCall) as error:
         status = 409 if isinstance(error, Conflict) else 400
         page = f"{question.saved_address()}#shorter"
@@ -149,7 +150,7 @@ async def _undo(request: Request) -> Response:
     question, number = read_question(form), read_number("compaction", named(form, "compaction"))
     if number is None:
         raise InvalidCall("compaction: no compaction is named")
-    await run_in_threadpool(lambda: _session(request, question).undo(number))
+    await run_work(request, lambda: _session(request, question).undo(number))
     return _go_back(question, "shorter")
 
 
@@ -158,7 +159,7 @@ async def _activate_branch(request: Request) -> Response:
     branch = question.branch
     if branch is None:
         raise InvalidCall("branch: no branch is named")
-    await run_in_threadpool(lambda: _session(request, question).activate(branch))
+    await run_work(request, lambda: _session(request, question).activate(branch))
     return RedirectResponse(session_address(question.session), 303, headers=HEADERS)
 
 

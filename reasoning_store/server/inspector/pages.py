@@ -28,7 +28,6 @@ HEADERS: Final = {
 }
 _COOKIE: Final = "reasoning_store_form"
 _FIELD: Final = "form_token"
-_LARGEST_FORM: Final = 64 * 1024
 
 
 def render_page(request: Request, name: str, values: dict[str, Any], status: int = 200) -> Response:
@@ -44,9 +43,7 @@ def render_page(request: Request, name: str, values: dict[str, Any], status: int
 
 async def read_form(request: Request) -> list[tuple[str, str]]:
     """Return the fields of a form that one of our own pages has sent."""
-    body = await read_up_to(request, _LARGEST_FORM)
-    if body is None:
-        raise HTTPException(413)
+    body = await read_up_to(request, request.state.limits.form_bytes)
     fields = parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True)
     given, cookie = dict(fields).get(_FIELD, ""), request.cookies.get(_COOKIE, "")
     if not cookie or not secrets.compare_digest(given.encode(), cookie.encode()):
