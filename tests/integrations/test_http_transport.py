@@ -36,7 +36,7 @@ def open_anthropic(address: str, **options: Any) -> anthropic.Anthropic:
 
 
 CASES: dict[str, tuple[Callable[..., Any], Loop, str, str]] = {
-    "DeepSeek": (open_openai, chat_loop, "deepseek", "deepseek-chat"),
+    "DeepSeek": (open_openai, chat_loop, "deepseek", "deepseek-flash"),
     "Kimi": (open_openai, chat_loop, "moonshot", "kimi-k2-thinking"),
     "Claude": (open_anthropic, messages_loop, "anthropic", "claude-sonnet-4-6"),
     "Responses": (open_openai, responses_loop, "openai", "gpt-5.2"),
@@ -131,7 +131,7 @@ def test_an_asynchronous_client_is_kept_too(provider: Provider, store: rs.Store)
             messages: list[Any] = [{"role": "user", "content": "Oslo?"}]
             for _ in range(3):
                 stream = await client.chat.completions.create(
-                    model="deepseek-chat", messages=messages, stream=True
+                    model="deepseek-flash", messages=messages, stream=True
                 )
                 calls: dict[str, Any] = {"name": "", "arguments": ""}
                 async for event in stream:
@@ -159,7 +159,7 @@ def test_a_closed_asynchronous_client_is_used_again(
 ) -> None:
     """Some frameworks close it after each request, and begin an event loop for each turn."""
     kept = http.async_client(store, provider="deepseek", module=module)
-    body = {"model": "deepseek-chat", "messages": [USER]}
+    body = {"model": "deepseek-flash", "messages": [USER]}
 
     async def ask_and_close() -> int:
         response = await kept.post(f"{provider.address}/v1/chat/completions", json=body)
@@ -172,7 +172,7 @@ def test_a_closed_asynchronous_client_is_used_again(
 
 def ask(store: rs.Store, provider: Provider, messages: list[Any], **options: Any) -> Any:
     """Send one request of DeepSeek's and return the raw response."""
-    body = {"model": "deepseek-chat", "messages": messages}
+    body = {"model": "deepseek-flash", "messages": messages}
     headers = options.pop("headers", {})
     with http.client(store, provider="deepseek", **options) as client:
         return client.post(f"{provider.address}/v1/chat/completions", json=body, headers=headers)
@@ -320,7 +320,7 @@ def test_a_stream_that_breaks_off_is_stored_as_interrupted(
 
     with client, pytest.raises(openai.APIConnectionError):
         for _ in client.chat.completions.create(
-            model="deepseek-chat", messages=messages, stream=True
+            model="deepseek-flash", messages=messages, stream=True
         ):
             pass
 
@@ -332,7 +332,7 @@ def test_the_older_library_is_served_too(provider: Provider, store: rs.Store) ->
     """Clients of httpx have transports of another class."""
     with http.client(store, module="httpx", provider="deepseek") as client:
         assert isinstance(client, httpx.Client)
-        body = {"model": "deepseek-chat", "messages": [USER]}
+        body = {"model": "deepseek-flash", "messages": [USER]}
         client.post(f"{provider.address}/v1/chat/completions", json=body)
 
     (session,) = store.sessions().items

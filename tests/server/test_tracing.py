@@ -27,7 +27,7 @@ from tests.server.serving import serving
 CHAT = "/v1/chat/completions"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "b7ad6b7169203331"
-ASKED = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "The canary."}]}
+ASKED = {"model": "deepseek-flash", "messages": [{"role": "user", "content": "The canary."}]}
 
 
 class Spans(SpanProcessor):
@@ -97,7 +97,7 @@ def test_a_reply_has_a_span_with_its_model_its_usage_and_its_session(
     found = facts(span)
     waited = found.pop(tracing.FIRST_CHUNK, None)
 
-    assert (span.name, span.kind) == ("chat deepseek-chat", SpanKind.CLIENT)
+    assert (span.name, span.kind) == ("chat deepseek-flash", SpanKind.CLIENT)
     assert span.parent is not None
     assert (f"{span.parent.trace_id:032x}", f"{span.parent.span_id:016x}") == (TRACE, PARENT)
     assert found.pop("gen_ai.response.id")
@@ -105,8 +105,8 @@ def test_a_reply_has_a_span_with_its_model_its_usage_and_its_session(
     assert found == {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "deepseek",
-        "gen_ai.request.model": "deepseek-chat",
-        "gen_ai.response.model": "deepseek-chat",
+        "gen_ai.request.model": "deepseek-flash",
+        "gen_ai.response.model": "deepseek-flash",
         "gen_ai.response.finish_reasons": ("stop",),
         "gen_ai.conversation.id": answer.headers["X-Reasoning-Session"],
         "gen_ai.usage.input_tokens": 40,
@@ -216,4 +216,4 @@ def test_workers_export_their_spans_before_they_end(provider: Provider, tmp_path
     httpx2.post(f"{served.address}{CHAT}", json=ASKED)
     served.end(signal.SIGTERM)
 
-    assert (tmp_path / "spans").read_text() == "chat deepseek-chat\n"
+    assert (tmp_path / "spans").read_text() == "chat deepseek-flash\n"
