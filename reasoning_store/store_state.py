@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from reasoning_store.conversation import validation
-from reasoning_store.conversation.blocks import Counts, Message
+from reasoning_store.conversation.blocks import Counts, Message, Origin, TextBlock
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.notices import give_notice
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
 from reasoning_store.recording.draft_writer import DraftWriter
@@ -65,6 +66,7 @@ class StoreState:
         message = validation.check_message(message, place and f"{place}.")
         if request_facts is None:  # a recorded reply is stored as it came, whatever it lacks
             validation.check_content(message, place and f"{place}.")
+            _note_delimiters(message, place and f"{place}.")
         safe = message if self.masker is None else self._mask(message, self.masker)
         return NewMessage(safe, self.count(safe, encoding), request_facts, annotations)
 
@@ -96,3 +98,21 @@ class StoreState:
         from reasoning_store.conversation.settings import from_environment
 
         return from_environment(os.environ)
+
+
+def _note_delimiters(message: Message, place: str) -> None:
+    """Warn of an answer whose text holds a delimiter, unless its host is known to quote it."""
+    texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    if message.role != "assistant" or not any("<" in text for text in texts):
+        return
+    from reasoning_store.ingress.text_channel import has_delimiter
+    from reasoning_store.wire.contract_lookup import find_contract
+
+    said = message.origin or Origin()
+    contract = find_contract(said.provider, said.model, said.api, said.base_url)
+    if contract.reading.tags is True and any(map(has_delimiter, texts)):
+        give_notice(
+            f"{place}blocks: the text of an assistant message holds a delimiter of thinking, and is"
+            " stored and sent with it (rs.normalize_response(text) separates the thinking)",
+            stacklevel=2,
+        )

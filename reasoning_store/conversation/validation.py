@@ -272,7 +272,7 @@ def message_of(item: Message | Holder) -> Message:
 
 
 def check_message(message: Message, place: str = "") -> Message:
-    """Return a message with valid text, and with dicts and lists in its JSON.
+    """Return a message with valid text, with dicts and lists in its JSON, and no empty thought.
 
     A field of a wrong type is refused by its place, and so is half of a character in a block
     with a signature or encrypted data; ``place`` is that of the message, with the separator
@@ -289,6 +289,9 @@ def check_message(message: Message, place: str = "") -> Message:
                 _check_sealed(block, f"{place}blocks.{number}.")
             others = message.blocks
             message = replace(message, blocks=(*others[:number], plain, *others[number + 1 :]))
+    if any(map(_is_empty_thought, message.blocks)):  # EC-002: as where replies are read
+        kept = [block for block in message.blocks if not _is_empty_thought(block)]
+        message = replace(message, blocks=tuple(kept))
     if message.origin is not None:
         origin = _check_fields(message.origin, _ORIGIN, f"{place}origin.")
         message = message if origin is message.origin else replace(message, origin=origin)
@@ -338,6 +341,12 @@ def _check_fields(value: _V, rules: _Rules, place: str) -> _V:
         if held is not item:
             value = replace(value, **{field: held})
     return value
+
+
+def _is_empty_thought(block: Block) -> bool:
+    return isinstance(block, ThinkingBlock) and not (
+        block.thought or block.signature or block.encrypted
+    )
 
 
 def _check_sealed(block: ThinkingBlock, place: str) -> None:

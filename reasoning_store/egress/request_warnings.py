@@ -69,6 +69,7 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "call_unusable": "a tool call has no name, or is not in a model's message; it is left out",
     "arguments_wrapped": "the provider takes only JSON as a call's arguments; others are wrapped "
     "in JSON",
+    "text_added": f"the provider refuses a message without text; {OPENING!r} is sent in its place",
     "system_as_user": "the provider takes system messages at the beginning only; a later one is "
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
@@ -346,6 +347,8 @@ def writing_warnings(written: Written, to: Target) -> Iterator[RequestWarning]:
     if written.left_out:
         kinds = ", ".join(written.left_out)
         yield warning("block_left_out", api=to.contract.api, kinds=kinds)
+    if written.has_added_text:
+        yield warning("text_added")
 
 
 def body_warnings(

@@ -37,6 +37,7 @@ WarningCode: TypeAlias = Literal[
     "call_cut_off",
     "call_unusable",
     "arguments_wrapped",
+    "text_added",
     "system_as_user",
     "block_left_out",
     "media_left_out",

@@ -228,7 +228,9 @@ class StreamNormalizer:
             stray_opens=reading.stray_opens,
             may_lack_open=reading.unparsed and self._tags != "always" and not self._is_stream,
         )
-        choice = self._choices[number] = _Choice(self._contract, text, counters, number=number)
+        choice = self._choices[number] = _Choice(
+            self._contract, text, counters, provider=self._origin.provider, number=number
+        )
         return choice
 
     def _tag_filter(self) -> TagFilter | None:
@@ -268,14 +270,20 @@ class _Choice:
     __slots__ = ("_channels", "accumulator", "counters")
 
     def __init__(
-        self, contract: Contract, text: TextChannel, counters: Counters, *, number: int
+        self,
+        contract: Contract,
+        text: TextChannel,
+        counters: Counters,
+        *,
+        provider: str | None,
+        number: int,
     ) -> None:
         self.accumulator = Accumulator()
         self.counters = counters
         self._channels = Channels(
             text,
             MirroredFields(frozenset(contract_lookup.mirrored_fields(contract)), self.counters),
-            provider=contract.provider or "",
+            provider=provider or "",
             choice=number,
         )
 

@@ -270,3 +270,9 @@ def _begin_unopened(runs: list[Run], held: str) -> list[Run]:
     thought = [run._replace(kind="thinking") for run in begun]
     end = close._replace(kind="thinking", phase="end")
     return [Run("thinking", "", 0, "start"), *thought, end, *rest]
+
+
+def has_delimiter(text: str) -> bool:
+    """Whether a text holds a delimiter that it does not quote in code."""
+    tag_filter = TagFilter(events=True, code_is_text=True)
+    return any(run.phase != "delta" for run in tag_filter.feed(text) + tag_filter.finish())

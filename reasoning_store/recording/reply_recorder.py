@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
+from reasoning_store.conversation.notices import give_notice
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ingress.masking import mask_origin, mask_value
 from reasoning_store.ingress.normalizer import StreamNormalizer
@@ -199,11 +199,10 @@ class ReplyRecorder:
         if self.is_stopped:
             return [FinishChunk(reason=STOPPED)] if self.has_arrived else []
         if self._normalizer.is_unread:
-            warnings.warn(
+            give_notice(
                 f"no event of this stream was understood as {self._normalizer.api}: the reply is"
                 " stored as interrupted, its events under unknownEvents in its metadata"
                 " (record(..., api=) names another protocol)",
-                RuntimeWarning,
                 stacklevel=3,
             )
         return last_chunks
@@ -247,11 +246,7 @@ class ReplyRecorder:
         except Exception as failure:
             self.failure = failure
             if not self.has_block:
-                warnings.warn(
-                    f"an interrupted reply could not be stored: {failure}",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+                give_notice(f"an interrupted reply could not be stored: {failure}", stacklevel=2)
 
     def flush_abandoned(self) -> None:
         """Store the replies of this store that were left. Writes the store."""

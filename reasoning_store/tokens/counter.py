@@ -25,9 +25,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sized
-from contextlib import suppress
 from functools import partial
 from threading import Lock
 from traceback import walk_tb
@@ -36,6 +34,7 @@ from typing import Any, NamedTuple, Protocol
 
 from reasoning_store.conversation.blocks import EXACTNESS, Exactness
 from reasoning_store.conversation.errors import SettingError
+from reasoning_store.conversation.notices import give_notice
 from reasoning_store.tokens import vocabularies
 from reasoning_store.tokens.estimate import estimate
 
@@ -173,14 +172,11 @@ class TiktokenCounter:
         with _Loading.lock:
             first, self._warned = not self._warned, True
         if first:
-            # Where warnings are errors, the label "estimated" is notice enough.
-            with suppress(RuntimeWarning):
-                warnings.warn(
-                    f"tokens of {self._encoding} are estimated, on the high side, after {reason}"
-                    " (run: pip install --force-reinstall reasoning-store tiktoken)",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
+            give_notice(
+                f"tokens of {self._encoding} are estimated, on the high side, after {reason}"
+                " (run: pip install --force-reinstall reasoning-store tiktoken)",
+                stacklevel=3,
+            )
         return Count(estimate(text, self._encoding), "estimated")
 
 

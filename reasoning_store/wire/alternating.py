@@ -122,9 +122,14 @@ class AlternatingWriter(MessageWriter):
             self._turn_of("user").parts += parts
         elif role == "user" and others.message.blocks and not has_asked:
             # Blank, or of a kind that has no place: the turn begins here all the same.
-            self._turn_of("user").parts += self.write_parts(_OPENED)
+            self._turn_of("user").parts += self._opening()
         if results:
             self._turn_of("user").results += [self.write_result(block) for block in results]
+
+    def _opening(self) -> list[Part]:
+        """Return the text of a user's message that has none."""
+        self.has_added_text = True
+        return self.write_parts(_OPENED)
 
     def messages(self) -> list[Part]:
         last = [self._turn] if self._turn is not None else []
@@ -136,7 +141,7 @@ class AlternatingWriter(MessageWriter):
         """Return the last turn where it is this side's, else a new one."""
         turn = self._turn
         if turn is None and role == "assistant":
-            turn = Turn("user", parts=self.write_parts(_OPENED))
+            turn = Turn("user", parts=self._opening())
         if turn is not None and turn.role == role:
             return turn
         if turn is not None:

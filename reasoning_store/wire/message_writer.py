@@ -43,6 +43,8 @@ class Written:
     options_not_sent: NotSent
     left_out: tuple[str, ...]
     """Kinds of blocks that the protocol has no place for, each once."""
+    has_added_text: bool
+    """Whether a text is sent that no message holds, because an empty one is refused."""
     address_arguments: Mapping[str, Any]
     """Arguments of the SDK's call that are no part of the body: a model in the address."""
 
@@ -64,6 +66,7 @@ class MessageWriter(ABC):
         self.rendered: list[Part] = []
         self.left_out: dict[str, None] = {}
         """The kinds of blocks that found no place."""
+        self.has_added_text = False
 
     @classmethod
     def turn_rules(cls, contract: Contract) -> TurnRules:
@@ -96,6 +99,7 @@ class MessageWriter(ABC):
             body=body,
             options_not_sent=not_sent,
             left_out=tuple(self.left_out),
+            has_added_text=self.has_added_text,
             address_arguments=model_parameter if self.model_is_in_address else {},
         )
 

@@ -83,7 +83,8 @@ thinking = st.builds(
     encrypted=st.none() | st.just("RU5D"),
     redacted=st.booleans(),
     interrupted=st.booleans(),
-)
+).filter(lambda block: bool(block.thought or block.signature or block.encrypted))
+"""Any thought but an empty one, which is not stored."""
 usages = st.none() | st.builds(rs.Usage, reasoning=st.none() | st.integers(0, 50))
 call_ids = st.sampled_from(["call_1", "call_2", "functions.get_weather:0", ""])
 calls = st.builds(call, call_ids)

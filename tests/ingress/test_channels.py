@@ -514,3 +514,12 @@ def test_choices_do_not_see_each_other() -> None:
     (second,) = normalizer.others
     assert (thoughts(first), first.text) == ([("think_tags", "a")], "A")
     assert (thoughts(second), second.text) == ([("think_tags", "b")], "B")
+
+
+@each("given, named", [("my-gateway", "my-gateway"), ("Kimi", "moonshot"), (None, "")])
+def test_chunks_name_the_provider_that_the_application_named(given: str | None, named: str) -> None:
+    """Also one that the package does not know, as the message's origin does."""
+    normalizer = rs.StreamNormalizer(given)
+    chunks = normalizer.feed(delta(reasoning_content="Plan", content="<think>a</think>b"))
+
+    assert {one.provider for one in chunks if isinstance(one, rs.ReasoningChunk)} == {named}

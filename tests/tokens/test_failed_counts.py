@@ -130,6 +130,19 @@ def test_err_002_a_broken_vocabulary_degrades_with_one_warning(encoding: str, ho
     assert found == [Count(estimate(t, encoding), "estimated") for t in IN_THE_WORLD.values()]
 
 
+def test_err_002_where_warnings_are_errors_the_log_has_the_notice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """ERR-002: the count goes on, and its reason is written down."""
+    vocabulary = shipped.VOCABULARIES["o200k_base"]
+    count = TiktokenCounter("o200k_base", lambda: shipped.build(vocabulary, b"")).count
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert count("Is 91 prime?").exactness == "estimated"
+
+    assert "tokens of o200k_base are estimated" in caplog.text
+
+
 @given(at=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
 @examples(40)
 def test_err_002_no_flipped_byte_is_believed(at: float, flip: int) -> None:

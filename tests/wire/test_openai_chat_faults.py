@@ -365,6 +365,26 @@ def test_a_bad_part_of_a_good_event_is_counted_and_the_rest_is_read() -> None:
     assert found[-1] == UnknownChunk(raw=[{"reasoning_content": 5}, {"tool_calls": 7}])
 
 
+def test_a_field_that_nobody_named_is_counted_and_kept() -> None:
+    """It may hold a thought; the answer next to it is read, fields of no content are not noted."""
+    normalizer = StreamNormalizer(provider="my-gateway")
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "cot": "Hidden ", "obfuscation": "x8"},
+        {"content": "Four.", "cot": "plan", "weight": 1},
+    ]
+    shown = [
+        chunk
+        for delta in deltas
+        for chunk in normalizer.feed({"choices": [{"index": 0, "delta": delta}]})
+    ]
+    message = normalizer.finish()
+
+    event = {"choices": [{"index": 0, "delta": deltas[0]}]}
+    assert [one.raw for one in shown if isinstance(one, UnknownChunk)] == [event, {"cot": "plan"}]
+    assert message.text == "Four."
+    assert message.metadata == {"unknownChunks": 2, "unknownEvents": [event, {"cot": "plan"}]}
+
+
 def test_bad_events_do_not_take_the_place_of_choices() -> None:
     """There is room for as many choices as the API gives, and a bad one takes none."""
     reader = adapter()

@@ -46,6 +46,12 @@ _NOTES: Final = ("content_filter_results", "native_finish_reason")
 """Fields of a choice as a whole; some hosts repeat them in every event."""
 _NOTED: Final = frozenset({*_NOTES, "logprobs"})
 
+_OF_NO_CONTENT: Final = frozenset(
+    "channel cost id index name obfuscation object padding parsed prefix role status token_ids"
+    " tool_call_id type weight".split()
+)
+"""Fields of a delta or a message that hold nothing that a model wrote."""
+
 _NESTED: Final = "provider_specific_fields"
 """The field in which LiteLLM puts the fields that it has no name for."""
 
@@ -140,9 +146,13 @@ class ChoiceReader:
         to_read: list[tuple[int, str, Any, FieldReader]] = []
         for name, value in delta.items():
             # Hosts send empty fields all the time; they have no content and end nothing.
-            if name in readers and value is not None and value != "" and value != []:
+            if value is None or value == "" or value == []:
+                continue
+            if name in readers:
                 rank, read = readers[name]
                 to_read.append((rank, name, value, read))
+            elif name not in _OF_NO_CONTENT and isinstance(value, str | list | dict):
+                wrong.append({name: value})  # perhaps a thought, in a field that nobody named
         if len(to_read) > 1:
             to_read.sort(key=itemgetter(0))
         waiting = self._snapshots or self._entries.waiting

@@ -96,6 +96,7 @@ class ChatWriter(MessageWriter):
         blank = self.contract.messages.blank_text_as
         if blank is not None and message.get("content") == "" and not message.get("tool_calls"):
             message["content"] = blank
+            self.has_added_text = True
         self.rendered.append(message)
 
 
