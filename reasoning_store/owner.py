@@ -257,8 +257,9 @@ class Owner:
 
         With ``only`` the sessions stay, and lose their ``"messages"`` or their ``"reasoning"``.
 
-        With ``before`` only sessions without a message since that time, and no profile. Each
-        session is a step of its own: call it again if it was interrupted.
+        With ``before`` only sessions without a message since that time, and no profile. With
+        ``only="reasoning"`` it goes by the age of each thought, in all sessions. Each session is a
+        step of its own: call it again if it was interrupted.
         """
         state = self._state
         return state.ledger.erasure.erase_owner(

@@ -87,12 +87,15 @@ class Erasure:
     ) -> Erased:
         """Erase all sessions of an owner and its settings profiles, or only a part of all.
 
-        With ``before`` only sessions without a message since that time. Each session is one
-        transaction: what is interrupted can be called again.
+        With ``before`` only sessions without a message since that time; of their reasoning, that
+        of older messages in all sessions. Each session is one transaction: what is interrupted can
+        be called again.
         """
         _check_only(only)
         gone = self._each(
-            owner, before, lambda key: self._erase(key, only, count, draft_message, before)
+            owner,
+            None if only == "reasoning" else before,
+            lambda key: self._erase(key, only, count, draft_message, before),
         )
         if only is None and before is None:
             profiles = self._write_erasure(
@@ -193,15 +196,20 @@ class Erasure:
     ) -> Deleted:
         if only != "reasoning":
             return self._write_erasure(partial(self._remove, key=key, before=before, only=only))
+
+        def is_older(time: int) -> bool:
+            return before is None or time < before
+
         changes: list[Change] = []
         lineages = self._database.read_one(branches.all_of, key)
         for lineage in lineages:
             draft = self._drafts.get(key, lineage.number)
-            if draft is not None:
+            if draft is not None and is_older(draft.created_at):
                 self._messages.end_draft(draft, draft_message, (), now=self._clock.now())
         for rows, encoding in self._pages(key):
-            changes += _changes_without_reasoning(rows, encoding, count)
-        return self._apply(key, changes)
+            older = [row for row in rows if is_older(row.created_at)]
+            changes += _changes_without_reasoning(older, encoding, count)
+        return self._apply(key, changes) if changes else Deleted()
 
     def _pages(self, key: int) -> Iterator[tuple[list[StoredRow], str]]:
         """Yield the rows of every branch without their thinking, each once."""

@@ -156,6 +156,18 @@ def test_erasing_takes_the_bytes_out_of_the_file(here: Here) -> None:
     assert b"It is 4 C in Oslo" in left
 
 
+def test_erasing_reasoning_by_age_leaves_what_is_newer(here: Here) -> None:
+    """Of all sessions of the owner; it asks first."""
+    words = "erase --only reasoning --before"
+    asked = here(f"{words} 2100-01-01")
+    newer = here(f"{words} 2000-01-01 --yes --json").data
+    older = here(f"{words} 2100-01-01 --yes --json").data
+
+    assert (asked.code, newer["thinkingBlocks"]) == (Exit.USAGE, 0)
+    assert older["thinkingBlocks"] > 0
+    assert older["sessions"] == 0
+
+
 def test_erasing_an_owner_takes_everything_of_his(here: Here) -> None:
     """And nothing of another's."""
     with rs.Store("sqlite:///chat.db") as store:

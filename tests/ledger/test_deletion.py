@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 BETWEEN = datetime(2026, 2, 1, tzinfo=UTC)
 NEW = datetime(2026, 3, 1, tzinfo=UTC)
 SECRET = "the thought that is to go"
+THOUGHT = rs.assistant(rs.ThinkingBlock(thought=SECRET), "No.", origin=rs.Origin(model="m"))
 
 
 @pytest.fixture
@@ -30,10 +32,7 @@ def store(url: str) -> Iterator[rs.Store]:
 
 def talk(owner: Any, id: str, at: datetime = NEW) -> rs.Session:
     session: rs.Session = owner.session(id, create=True)
-    reply = rs.assistant(
-        rs.ThinkingBlock(thought=SECRET), rs.TextBlock(text="No."), origin=rs.Origin(model="m")
-    )
-    session.append([rs.user("Is 91 prime?"), reply], created_at=at)
+    session.append([rs.user("Is 91 prime?"), THOUGHT], created_at=at)
     return session
 
 
@@ -121,6 +120,60 @@ def test_sessions_go_by_age(store: rs.Store, verb: str) -> None:
     assert [one.name for one in mine.settings.profiles.all()] == ["deep"]
     again = getattr(mine, verb)(before=BETWEEN)
     assert again.sessions == 0
+
+
+def thoughts(session: Any) -> list[int]:
+    return [row.position for row in session.history() if row.message.thinking]
+
+
+def test_reasoning_goes_by_the_age_of_each_thought(store: rs.Store) -> None:
+    """Of sessions in use too, on all branches; the chat and another owner's thoughts stay."""
+    mine, other = store.for_owner("user-7"), store.for_owner("user-8")
+    talk(other, "in use", OLD)
+    session = talk(mine, "in use", OLD)
+    fork = session.fork(at=2)
+    for branch, at in ((session, OLD), (fork, OLD), (session, BETWEEN), (fork, NEW)):
+        branch.append(THOUGHT, created_at=at)
+    first = [row.message.text for row in session.history()]
+
+    done = mine.erase(only="reasoning", before=BETWEEN)
+
+    assert (done.sessions, done.messages, done.thinking_blocks) == (0, 0, 3)
+    assert [thoughts(one) for one in (session, fork)] == [[4], [3]]
+    assert [row.message.text for row in session.history()] == first
+    assert mine.thoughts(until=BETWEEN).items == []
+    assert thoughts(other.session("in use")) == [2]
+    assert mine.erase(only="reasoning", before=BETWEEN).thinking_blocks == 0
+    assert store.verify().ok
+
+
+def test_reasoning_of_a_reply_that_arrives_goes_by_its_begin(store: rs.Store) -> None:
+    """One that began since goes on."""
+    session = talk(store, "s", OLD)
+    stream = [{"choices": [{"index": 0, "delta": {"reasoning_content": SECRET}}]}] * 2
+
+    with session.record(iter(stream), provider="deepseek", model="m") as reply:
+        chunks = iter(reply)
+        next(chunks)
+        assert store.erase(only="reasoning", before=BETWEEN).thinking_blocks == 1
+        list(chunks)
+
+    assert thoughts(session) == [3]
+    later = datetime.now(UTC) + timedelta(days=1)
+    assert store.erase(only="reasoning", before=later).thinking_blocks == 1
+
+
+def test_reasoning_goes_by_age_asynchronously(url: str) -> None:
+    """As it does otherwise."""
+
+    async def erase() -> int:
+        async with rs.AsyncStore(url) as store:
+            session = await store.session("s", create=True)
+            await session.append([rs.user("Is 91 prime?"), THOUGHT], created_at=OLD)
+            await session.append(THOUGHT, created_at=NEW)
+            return (await store.erase(only="reasoning", before=BETWEEN)).thinking_blocks
+
+    assert asyncio.run(erase()) == 1
 
 
 def test_an_old_session_with_a_reply_that_arrives_is_kept(store: rs.Store) -> None:

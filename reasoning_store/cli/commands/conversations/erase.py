@@ -47,6 +47,9 @@ def erase(
 ) -> None:
     """Erase a session, a message or only thinking, for good.
 
+    With `--only reasoning`, `--before` takes the thoughts that are older, of all sessions of the
+    owner, also of those in use.
+
     The bytes leave the database, its log and its free pages. Files that may still hold them are
     printed: copies made before upgrades, and the database if it could not be rewritten now. If it
     names the database, run `erase` again or `doctor`: both finish the erasure.
@@ -59,7 +62,10 @@ def erase(
     with store_access.open_existing(call) as store:
         mine = store.for_owner(whose.owner)
         if whose.session_id is None:
-            confirm(f"Erase {what}{whose} for good?", yes)
+            target = f"{what}{whose}"
+            if only == "reasoning" and whose.before is not None:
+                target = f"the reasoning before {whose.before} of the owner {whose.owner!r}"
+            confirm(f"Erase {target} for good?", yes)
             with Progress("erasing"):
                 erased = mine.erase(only=only, before=whose.before)
         else:
