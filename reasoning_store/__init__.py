@@ -40,6 +40,7 @@ __all__ = [
     "ReasoningRenderer",
     "ReasoningSettings",
     "ReasoningStoreError",
+    "ReasoningStreamAdapter",
     "Recording",
     "Request",
     "SchemaError",
@@ -61,6 +62,7 @@ __all__ = [
     "Usage",
     "UsageChunk",
     "WireError",
+    "adapters",
     "assistant",
     "build_request",
     "effective_tokens",
@@ -149,6 +151,8 @@ if TYPE_CHECKING:
     from reasoning_store.sessions.context import Context
     from reasoning_store.sessions.session import Session
     from reasoning_store.store import Store
+    from reasoning_store.wire.protocol import ReasoningStreamAdapter
+    from reasoning_store.wire.registry import adapters
     from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
 _HOMES = {
@@ -179,6 +183,8 @@ _HOMES = {
     "sessions.session": "Session",
     "sessions.context": "Context",
     "store": "Store",
+    "wire.protocol": "ReasoningStreamAdapter",
+    "wire.registry": "adapters",
     "wire.sse": "JSONEvents NDJSONDecoder",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -37,8 +37,10 @@ from reasoning_store.recording.following import Following
 from reasoning_store.search_results import Hit, Thought
 from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.stored_values import Branch, Compaction, Stored, Version
+from reasoning_store.wire.registry import AdapterRegistry
 
 __all__ = [
+    "AdapterRegistry",
     "Alternative",
     "AsyncFollowing",
     "AsyncFoundConversation",

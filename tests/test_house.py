@@ -374,15 +374,16 @@ PROMISE = """
 AsyncContext AsyncRecording AsyncSession AsyncStore Block BlockChunk Chunk Conflict Context
 CorruptRow ErrorChunk FinishChunk InvalidCall JSONEvents Masker MediaBlock Message MissingExtra
 NDJSONDecoder NotFound Origin OriginChunk Plan RawBlock ReasoningChunk ReasoningRenderer
-ReasoningSettings ReasoningStoreError Recording Request SchemaError SecretMasker Session
-SettingError Store StoreBusy StoreFull StreamNormalizer TagFilter TextBlock TextChunk ThinkingBlock
-ToolCallBlock ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk WireError assistant
-build_request effective_tokens explain_refusal normalize_response select split_reasoning system
-tool ui_events ui_headers ui_messages ui_sse user visible_parts what_if write_message
+ReasoningSettings ReasoningStoreError ReasoningStreamAdapter Recording Request SchemaError
+SecretMasker Session SettingError Store StoreBusy StoreFull StreamNormalizer TagFilter TextBlock
+TextChunk ThinkingBlock ToolCallBlock ToolCallChunk ToolResponseBlock UnknownChunk Usage UsageChunk
+WireError adapters assistant build_request effective_tokens explain_refusal normalize_response
+select split_reasoning system tool ui_events ui_headers ui_messages ui_sse user visible_parts
+what_if write_message
 """.split()
 
 RESULTS = """
-Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings
+AdapterRegistry Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings
 AsyncProfiles AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased
 Explanation Following FoundConversation Hit Holder Imported Owner OwnerSettings Page Problem
 Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection

@@ -61,6 +61,28 @@ class ReasoningRenderer:
         """Return the text to emit for the next piece of the answer."""
         return self.close() + text if _has_text(text) else ""
 
+    def chunk(self, chunk: Chunk, settings: ReasoningSettings | None = None) -> str:
+        """Return the text to emit for one normalised chunk.
+
+        Each thinking block has a section of its own, closed with its end. The first choice is
+        rendered; the others are conversations of their own.
+        """
+        if chunk.choice:
+            return ""
+        match chunk:
+            case TextChunk():
+                return self.answer(chunk.text)
+            case ReasoningChunk():
+                # BR-003: includeInResponse decides here as everywhere a reader looks.
+                if settings is not None and not settings.include_in_response:
+                    return ""
+                # The text of an end repeats the whole block; it is no further piece.
+                return self.close() if chunk.phase == "end" else self.thinking(chunk.text)
+            case BlockChunk() | ErrorChunk() | FinishChunk() | ToolCallChunk():
+                return self.close()  # not shown as text, but no thought continues after it
+            case _:
+                return ""
+
     def close(self) -> str:
         """Return the end of an open section, at the end of a turn or of the stream.
 
@@ -108,28 +130,3 @@ def _has_text(text: Any) -> bool:
     if text and not isinstance(text, str):
         raise InvalidCall(f"the renderer takes a string, not {type(text).__name__}")
     return bool(text)
-
-
-def render_chunk(
-    chunk: Chunk, renderer: ReasoningRenderer, settings: ReasoningSettings | None = None
-) -> str:
-    """Return the text that one normalised chunk adds for a reader.
-
-    Each thinking block has a section of its own, closed with its end. The first choice is
-    rendered; the others are conversations of their own.
-    """
-    if chunk.choice:
-        return ""
-    match chunk:
-        case TextChunk():
-            return renderer.answer(chunk.text)
-        case ReasoningChunk():
-            # BR-003: includeInResponse decides here as everywhere a reader looks.
-            if settings is not None and not settings.include_in_response:
-                return ""
-            # The text of an end repeats the whole block; it is no further piece.
-            return renderer.close() if chunk.phase == "end" else renderer.thinking(chunk.text)
-        case BlockChunk() | ErrorChunk() | FinishChunk() | ToolCallChunk():
-            return renderer.close()  # not shown as text, but no thought continues after it
-        case _:
-            return ""

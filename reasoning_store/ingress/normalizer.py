@@ -95,7 +95,6 @@ class StreamNormalizer:
     def reset(self) -> None:
         """Forget the stream: the next event is the first of another."""
         self._read_as(self._usual_api if self._api is None else self._api)
-        self._is_protocol_known = self._api is not None
         self._is_stream = False
         self._choices: dict[int, _Choice] = {}
         self._halves = HalfCharacters()
@@ -113,11 +112,16 @@ class StreamNormalizer:
         """Read the stream in this protocol; ``None`` for the one of address, host and model."""
         names = (self._provider, self._model, api, self._base_url or None)
         self._contract = contract_lookup.find_contract(*names)
-        self._adapter = registry.make_reader(
+        provider = contract_lookup.provider_id(self._provider, self._base_url)
+        own = None
+        if self._api is None:
+            own = registry.adapters.find_own(self._model, provider)
+        self._adapter = own or registry.make_reader(
             model=self._model, provider=self._provider, api=api, base_url=self._base_url
         )
+        self._is_protocol_known = self._api is not None or own is not None
         self._origin = Origin(
-            provider=contract_lookup.provider_id(self._provider, self._base_url),
+            provider=provider,
             api=None if names == _NO_NAMES else self._contract.api,
             model=self._model,
             base_url=self._base_url,
@@ -143,9 +147,9 @@ class StreamNormalizer:
     def _recognize_protocol(self, raw: Any) -> None:
         """Read the stream in the protocol that an event names, until one was understood."""
         named = None if self._choices else registry.api_named_by(raw)
-        self._is_protocol_known = named is not None or bool(self._choices)
         if named is not None and not contract_lookup.is_dialect(self._contract.api, named):
             self._read_as(named)
+        self._is_protocol_known = named is not None or bool(self._choices)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
         """Return the chunks of a whole response, or of the plain text of an answer.

@@ -18,12 +18,12 @@ from reasoning_store.wire.event_fields import (
     unknown_event,
     with_unknown_part,
 )
-from reasoning_store.wire.protocol import Event, StreamAdapter
+from reasoning_store.wire.protocol import Event, ProtocolReader
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import Places, read_usage
 
 
-class EventReader(StreamAdapter):
+class EventReader(ProtocolReader):
     """A reader with a method for each type of event."""
 
     events: ClassVar[Mapping[str, Callable[[Any, Event], list[Chunk]]]] = {}

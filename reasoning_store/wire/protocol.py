@@ -26,19 +26,17 @@ from reasoning_store.wire.message_writer import MessageWriter
 Event: TypeAlias = Mapping[str, Any]
 
 
-class StreamAdapter(ABC):
-    """The reader of one stream. One instance reads one stream."""
+class ReasoningStreamAdapter(ABC):
+    """The reader of one stream. One instance reads one stream.
+
+    An adapter of your own has an ``id`` and the three methods; ``adapters.register`` takes it.
+    """
 
     id: ClassVar[str]
 
-    def __init__(self, contract: Contract) -> None:
-        self._contract = contract
-        self._provider = contract.provider or ""
-        self.reset()
-
+    @abstractmethod
     def can_handle(self, model: str | None, provider: str | None) -> bool:
         """Whether this adapter reads the streams of that model of that provider."""
-        return contract_lookup.speaks_api(provider, model, self.id)
 
     @abstractmethod
     def parse_chunk(self, raw: Any) -> list[Chunk]:
@@ -53,11 +51,23 @@ class StreamAdapter(ABC):
         """Forget the stream: the next event is the first of another."""
 
 
+class ProtocolReader(ReasoningStreamAdapter):
+    """The reader of a protocol, under a host's contract."""
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._provider = contract.provider or ""
+        self.reset()
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return contract_lookup.speaks_api(provider, model, self.id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
     """A wire format."""
 
-    reader: type[StreamAdapter]
+    reader: type[ProtocolReader]
     parse: Callable[[Any, Contract], list[Chunk]]
     """Reads a whole response as the chunks that a stream of it would have given."""
     writer: type[MessageWriter]

@@ -5,15 +5,19 @@ one that the first event names itself; then the one that the path of the address
 the first of these that can handle the model and provider: OpenAI, Anthropic, DeepSeek, the
 protocol of a known provider, and the tag fallback, which reads the usual chat protocol. The four
 adapters below differ from the reader of their protocol in ``id`` and ``can_handle`` alone: their
-order decides the id, and not the result of reading.
+order decides the id, and not the result of reading. Adapters that an application registered come
+before all of these, unless the api was named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.validation import type_name
 from reasoning_store.wire import (
     anthropic,
     bedrock,
@@ -29,7 +33,7 @@ from reasoning_store.wire import (
 from reasoning_store.wire.anthropic.reader import AnthropicReader
 from reasoning_store.wire.event_fields import plain_value
 from reasoning_store.wire.openai_chat.reader import ChatReader
-from reasoning_store.wire.protocol import Protocol, StreamAdapter
+from reasoning_store.wire.protocol import Protocol, ReasoningStreamAdapter
 
 PROTOCOLS: Final[tuple[Protocol, ...]] = (
     anthropic.PROTOCOL,
@@ -116,12 +120,52 @@ class TagFallbackAdapter(ChatReader):
         return True
 
 
+class AdapterRegistry:
+    """The adapters of this process: those that an application registered, then the package's."""
+
+    def __repr__(self) -> str:
+        return "a results.AdapterRegistry"
+
+    def __init__(self) -> None:
+        self._own: tuple[ReasoningStreamAdapter, ...] = ()
+
+    def register(self, adapter: ReasoningStreamAdapter) -> None:
+        """Put an adapter before all others; each stream is read by a copy of it."""
+        if not isinstance(adapter, ReasoningStreamAdapter):
+            raise InvalidCall(
+                f"an adapter, not {type_name(adapter)}",
+                hint="an instance of a subclass of rs.ReasoningStreamAdapter",
+            )
+        self._own = (adapter, *self._own)
+
+    def unregister(self, adapter: ReasoningStreamAdapter) -> None:
+        """Take back an adapter that was registered."""
+        self._own = tuple(one for one in self._own if one is not adapter)
+
+    def resolve(
+        self, model: str | None = None, provider: str | None = None
+    ) -> ReasoningStreamAdapter:
+        """Return a fresh adapter for one stream of this model of this provider."""
+        return self.find_own(model, provider) or make_reader(model, provider)
+
+    def find_own(self, model: str | None, provider: str | None) -> ReasoningStreamAdapter | None:
+        """Return a fresh copy of a registered adapter, if one can handle the stream."""
+        found = next((one for one in self._own if one.can_handle(model, provider)), None)
+        if found is not None:
+            found = deepcopy(found)
+            found.reset()
+        return found
+
+
+adapters: Final = AdapterRegistry()
+
+
 def make_reader(
     model: str | None = None,
     provider: str | None = None,
     api: str | None = None,
     base_url: str | None = None,
-) -> StreamAdapter:
+) -> ReasoningStreamAdapter:
     """Return a fresh reader for one stream."""
     contract = contract_lookup.find_contract(provider, model, api, base_url)
     reader = _BY_ID[contract.api].reader

@@ -22,7 +22,6 @@ from reasoning_store.display.text_renderer import (
     CLOSING,
     OPENING,
     ReasoningRenderer,
-    render_chunk,
 )
 from tests.properties import each
 
@@ -191,7 +190,7 @@ def test_a_normalised_stream_renders_block_by_block() -> None:
     ]
     renderer = ReasoningRenderer()
 
-    assert [render_chunk(chunk, renderer) for chunk in chunks] == [
+    assert [renderer.chunk(chunk) for chunk in chunks] == [
         "",
         "\n\n---\nPlan.",
         "\n---\n\n",
@@ -215,14 +214,14 @@ def test_br_003_reasoning_that_is_not_shown_leaves_no_rule() -> None:
         TextChunk(text="Four."),
     ]
 
-    assert "".join(render_chunk(chunk, renderer, hide) for chunk in chunks) == "Four."
+    assert "".join(renderer.chunk(chunk, hide) for chunk in chunks) == "Four."
 
 
 def test_another_choice_is_another_conversation() -> None:
     """A second answer to the same question does not run into the first."""
     renderer = ReasoningRenderer()
 
-    assert render_chunk(TextChunk(text="B", choice=1), renderer) == ""
+    assert renderer.chunk(TextChunk(text="B", choice=1)) == ""
 
 
 def test_a_recorded_stream_renders_like_its_message() -> None:
@@ -232,7 +231,7 @@ def test_a_recorded_stream_renders_like_its_message() -> None:
     out = ""
     for piece in ["<th", "ink>Try", " 7.</th", "ink>No."]:
         event = {"choices": [{"index": 0, "delta": {"content": piece}}]}
-        out += "".join(render_chunk(chunk, renderer) for chunk in normalizer.feed(event))
-    out += "".join(render_chunk(chunk, renderer) for chunk in normalizer.close())
+        out += "".join(renderer.chunk(chunk) for chunk in normalizer.feed(event))
+    out += "".join(renderer.chunk(chunk) for chunk in normalizer.close())
 
     assert out == "\n\n---\nTry 7.\n---\n\nNo."

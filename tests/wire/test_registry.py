@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+import reasoning_store as rs
 from reasoning_store.conversation.blocks import (
     Message,
     TextBlock,
@@ -415,3 +417,71 @@ def test_mistrals_events_stay_mistrals() -> None:
         normalizer.feed(event)
 
     assert (normalizer.api, normalizer.finish().text) == ("mistral.chat", "Hi")
+
+
+# An adapter of one's own
+
+
+class Carets(rs.ReasoningStreamAdapter):
+    """Events of a made-up host: a text that begins with a caret is a thought."""
+
+    id = "carets"
+
+    def can_handle(self, model: str | None, provider: str | None) -> bool:
+        return provider == "carets" or (model or "").startswith("caret-")
+
+    def parse_chunk(self, raw: Any) -> list[rs.Chunk]:
+        self.said.append(raw["say"])
+        if raw["say"].startswith("^"):
+            return [ReasoningChunk(text=raw["say"][1:], metadata={"sourceField": "caret"})]
+        return [rs.TextChunk(text=raw["say"])]
+
+    def reset(self) -> None:
+        self.said: list[str] = []
+
+
+CARETS = [{"say": "^why"}, {"say": "so"}]
+
+
+@pytest.fixture
+def carets() -> Iterator[Carets]:
+    mine = Carets()
+    rs.adapters.register(mine)
+    yield mine
+    rs.adapters.unregister(mine)
+
+
+def test_an_adapter_of_ones_own_comes_first(carets: Carets) -> None:
+    """It is asked before the package's; each stream gets a copy that is as new."""
+    carets.reset()
+    carets.parse_chunk(CARETS[0])
+    first, second = (rs.adapters.resolve(model="m", provider="carets") for _ in range(2))
+
+    assert isinstance(first, Carets)
+    assert first.said == []
+    assert len({id(first), id(second), id(carets)}) == 3
+    assert rs.adapters.resolve(model="o3-mini", provider="openai").id == "openai"
+
+
+def test_an_adapter_of_ones_own_reads_streams_and_recordings(carets: Carets) -> None:
+    """Unless the call names another protocol."""
+    expected = (ThinkingBlock(thought="why", source_field="caret"), TextBlock(text="so"))
+    normalizer = StreamNormalizer(model="caret-1")
+    for event in CARETS:
+        normalizer.feed(event)
+    with rs.Store("sqlite://") as store:
+        session = store.session()
+        session.append(rs.user("Why?"))
+        request = session.build_request(provider="carets", model="m")
+        with session.record(iter(CARETS), request=request) as reply:
+            assert [*reply]
+
+        assert normalizer.finish().blocks == session.history()[-1].message.blocks == expected
+    assert StreamNormalizer(model="caret-1", api="openai.chat").feed(CARETS[1])[0].type == "unknown"
+
+
+@pytest.mark.parametrize("given", [Carets, None, "carets"])
+def test_only_an_adapter_is_registered(given: Any) -> None:
+    """A class is none: the registry copies what it was given."""
+    with pytest.raises(InvalidCall, match="an adapter, not"):
+        rs.adapters.register(given)

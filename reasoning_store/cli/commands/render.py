@@ -26,7 +26,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
-    from reasoning_store.display.text_renderer import ReasoningRenderer, render_chunk
+    from reasoning_store.display.text_renderer import ReasoningRenderer
     from reasoning_store.ingress.normalizer import UNREAD
 
     call.if_interrupted = "nothing was stored"
@@ -39,7 +39,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
         )
     renderer = ReasoningRenderer()
     settings = ReasoningSettings(include_in_response=not hide)
-    texts = [render_chunk(chunk, renderer, settings) for chunk in chunks]
+    texts = [renderer.chunk(chunk, settings) for chunk in chunks]
     texts.append(renderer.close())
     text = "".join(texts)
     if call.json:

@@ -32,7 +32,7 @@ from reasoning_store.wire.event_fields import (
     whole_number,
 )
 from reasoning_store.wire.openai_chat.choice import ChoiceReader, Fields
-from reasoning_store.wire.protocol import StreamAdapter
+from reasoning_store.wire.protocol import ProtocolReader
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts
 
@@ -79,7 +79,7 @@ _COUNTS: Final = {
 }
 
 
-class ChatReader(StreamAdapter):
+class ChatReader(ProtocolReader):
     """The reader of one stream."""
 
     id = "openai.chat"

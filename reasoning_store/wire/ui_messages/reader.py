@@ -27,7 +27,7 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import Malformed, is_index, plain_value, unknown_event
-from reasoning_store.wire.protocol import StreamAdapter
+from reasoning_store.wire.protocol import ProtocolReader
 from reasoning_store.wire.ui_messages import messages as ui_messages
 from reasoning_store.wire.ui_messages.messages import (
     Event,
@@ -52,7 +52,7 @@ _STEP: Final = 1 << 48
 """More than any number made from an id: ids are only unique within one step of a message."""
 
 
-class UIMessageReader(StreamAdapter):
+class UIMessageReader(ProtocolReader):
     """The reader of a stream that holds nothing but such events."""
 
     id = "thinking_events"
