@@ -57,7 +57,7 @@ class Placer:
     """The text and the thinking of one reply, as runs of where each is put."""
 
     def __init__(self, *, is_rendered: bool, shows_thinking: bool) -> None:
-        self._tags = rs.TagFilter()
+        self._tags = rs.TagFilter(code_is_text=True)
         self._renderer = rs.ReasoningRenderer() if is_rendered else None
         self._shows = shows_thinking
 

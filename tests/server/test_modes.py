@@ -20,9 +20,9 @@ from reasoning_store.testing import response, sse, stream
 from tests.docs.provider import THINKS, Answer, Asked, Provider
 from tests.server.serving import serving
 
-TAGGED = "<think>Cold there.</think>It is 4 C."
-CLEAN = ("It is 4 C.", "Cold there.")
-RENDERED = ("\n\n---\nCold there.\n---\n\nIt is 4 C.", "")
+TAGGED = "<think>Cold there.</think>It is `<4 C>`, no `<think>`."
+CLEAN = ("It is `<4 C>`, no `<think>`.", "Cold there.")
+RENDERED = (f"\n\n---\nCold there.\n---\n\n{CLEAN[0]}", "")
 PATHS = {"openai.chat": "/v1/chat/completions", "anthropic.messages": "/v1/messages"}
 
 
