@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -125,6 +125,29 @@ def erase_and_stay(tell: Pipe, url: str, what: str) -> None:
     on_every_statement(said)
     with rs.Store(url) as store:
         ERASURES[what](store)
+
+
+def erase_within(tell: Pipe, url: str, limit: str, room: int) -> None:
+    """Erase a message, and open the store again, with so much more memory, or room for a file.
+
+    It tells which files may still hold the message, and how long each file of the folder is.
+    """
+    folder = Path(url.removeprefix("sqlite:///")).parent
+
+    def named(files: Sequence[str]) -> tuple[set[str], dict[str, int]]:
+        sizes = {one.name: one.stat().st_size for one in folder.iterdir()}
+        return {Path(name).name for name in files}, sizes
+
+    with rs.Store(url) as store:
+        session = store.session("s")
+        if limit == "memory":
+            used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_DATA, (used + room, -1))
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, -1))
+        tell.send(("erased", *named(session.erase(1).copies)))
+    with rs.Store(url) as store:
+        tell.send((store.session("s").get(1).message.status, *named(store.scrub())))
 
 
 def read_and_stay(tell: Pipe, path: str) -> None:

@@ -306,7 +306,8 @@ def _check_erasures(call: Call, path: Path) -> Iterator[Finding]:
             "failed",
             f"not finished: what was erased may still be in"
             f" {' and '.join(map(_hide_home, left))}; let other"
-            " programs come to an end, make room on the disk, and run this again",
+            " programs come to an end, make room on the disk for two more such files, and run this"
+            " again",
         )
     else:
         yield Finding("erasure", "ok", "nothing is left of what was erased")

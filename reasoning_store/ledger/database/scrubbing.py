@@ -9,9 +9,20 @@ number grows with each erasure: a rewriting for an earlier one does not finish a
 from __future__ import annotations
 
 import os
-from typing import Any
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reasoning_store.ledger.database import atomic_file
+
+if TYPE_CHECKING:
+    from reasoning_store.ledger.database.sqlite_connections import Connections
 
 _MOST = 0x7FFFFFFF
+_DONE = 101
+"""SQLite's number for the last step of a copy."""
+_STEP = 16
+"""Pages that one step copies: fewer than any file has, so that none is copied unchecked."""
 
 
 def _version(raw: Any) -> int:
@@ -35,16 +46,43 @@ def files_of(path: str) -> tuple[str, ...]:
     return (path, log) if os.path.exists(log) else (path,)
 
 
-def rewrite_file(raw: Any) -> bool:
+def rewrite_file(raw: Any, path: str, connections: Connections) -> bool:
     """Rewrite the file and empty its log; return whether what was erased is gone.
 
-    Outside of a transaction. The log is emptied first, too: as long as a reader elsewhere
-    prevents that, rewriting the file would only make the log longer.
+    It is not where another program reads or writes, or memory or disk have no room. The log is
+    emptied first, too: as long as a reader elsewhere prevents that, rewriting the file would only
+    make the log longer.
     """
-    version = _version(raw)
-    if not empty_log(raw):
+    try:
+        return empty_log(raw) and _rewrite(raw, path, connections)
+    except (connections.module.Error, MemoryError, OSError):
+        if raw.in_transaction:
+            raw.rollback()
+        with suppress(connections.module.Error, MemoryError):
+            empty_log(raw)  # of what was written before the room ended
         return False
-    raw.execute("VACUUM")
+
+
+def _rewrite(raw: Any, path: str, connections: Connections) -> bool:
+    """Copy what is left into a new file, and the new file over the old one.
+
+    ``VACUUM`` does the same, and has its copy in memory where the library was built so.
+    """
+    with (
+        atomic_file.unfinished_file(Path(path)) as fresh,
+        closing(connections.connect()) as other,
+    ):
+        raw.execute("BEGIN IMMEDIATE")
+        version, changes = _version(raw), _changes(other)
+        other.execute("VACUUM INTO ?", (str(fresh),))
+        raw.execute("ROLLBACK")  # the library takes the lock anew, with the first step
+
+        def check(status: int, *_: int) -> None:
+            if status != _DONE and (status or _changes(other) != changes):
+                raise BlockingIOError("another program wrote, or is writing")
+
+        with closing(connections.module.connect(str(fresh))) as copy:
+            copy.backup(raw, pages=_STEP, progress=check)
     if not empty_log(raw):
         return False
     raw.execute("BEGIN IMMEDIATE")
@@ -52,6 +90,12 @@ def rewrite_file(raw: Any) -> bool:
         raw.execute(f"PRAGMA user_version={(version + 1) & _MOST}")
     raw.execute("COMMIT")
     return True
+
+
+def _changes(raw: Any) -> int:
+    """Return a number that changes when another connection has written."""
+    (number,) = raw.execute("PRAGMA data_version").fetchone()
+    return int(number)
 
 
 def empty_log(raw: Any) -> bool:

@@ -148,13 +148,7 @@ class SqliteDatabase:
                 return ()
             patience = min(self._connections.busy_ms, _SCRUB_MS) if wait else 0
             with changed_timeout(raw, patience, usual=self._connections.busy_ms):
-                try:
-                    is_rewritten = scrubbing.rewrite_file(raw)
-                except self._connections.module.OperationalError:
-                    # No room, a disk that refuses, or another process that is writing.
-                    is_rewritten = False
-                    if raw.in_transaction:
-                        raw.rollback()
+                is_rewritten = scrubbing.rewrite_file(raw, path, self._connections)
             return () if is_rewritten else scrubbing.files_of(path)
 
         with self._guard:
