@@ -21,6 +21,7 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.digests import digest_texts
+from reasoning_store.conversation.errors import InvalidCall
 
 _63_BITS = (1 << 63) - 1
 
@@ -48,7 +49,7 @@ def _arguments(call: ToolCallBlock) -> str:
         return _sorted_json(call.parameters)
     try:
         return _sorted_json(json.loads(call.arguments or "{}"))
-    except ValueError:
+    except (ValueError, RecursionError, InvalidCall):
         return call.arguments or ""
 
 

@@ -95,9 +95,10 @@ def _read_chat(messages: Sequence[Any]) -> Iterator[ClientMessage]:
         message = given if isinstance(given, Mapping) else {}
         role, content = message.get("role"), message.get("content")
         if role == "assistant":
+            asked = message.get("tool_calls")
             calls = [
                 _call(call.get("id"), function.get("name"), function.get("arguments"))
-                for call in message.get("tool_calls") or ()
+                for call in (asked if isinstance(asked, list) else ())
                 if isinstance(call, Mapping) and isinstance(function := call.get("function"), dict)
             ]
             plain = rs.assistant(_answer(content), *calls)
@@ -123,7 +124,7 @@ _THINKING_FIELDS: Final = (
 def _chat_thinks(message: Mapping[str, Any]) -> bool:
     content = message.get("content")
     parts = content if isinstance(content, list) else []
-    kinds = {part.get("type") for part in parts if isinstance(part, Mapping)}
+    kinds = [part.get("type") for part in parts if isinstance(part, Mapping)]
     return "thinking" in kinds or any(message.get(name) for name in _THINKING_FIELDS)
 
 

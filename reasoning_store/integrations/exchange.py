@@ -98,7 +98,7 @@ class Exchange:
             return
         try:
             response = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         if not isinstance(response, dict):
             return

@@ -188,3 +188,23 @@ def test_nested_holds_as_many_levels_as_it_says() -> None:
     """So that the others test what they say they do."""
     assert (nested(0), nested(2)) == ("leaf", {"a": {"a": "leaf"}})
     assert replace(call(), parameters=nested(1, lists=True)).parameters == ["leaf"]
+
+
+@each("text", ["[", '{"a":'])
+def test_arguments_of_any_number_of_brackets_are_stored_like_any_text(text: str) -> None:
+    """A model that repeats itself: appended, recorded, imported, counted, and sent again."""
+    for count in (900, 980, 1100, 20_000):
+        arguments = text * count
+        delta = {"tool_calls": [{"index": 0, "id": "c", "function": {"arguments": arguments}}]}
+        events = [{"choices": [{"index": 0, "delta": delta}]}]
+        with rs.Store("sqlite://") as store, rs.Store("sqlite://") as other:
+            session = store.session("s", create=True)
+            session.append([rs.user("Is it?"), rs.assistant(call(arguments=arguments))])
+            with session.record(iter(events), model="m") as reply:
+                list(reply)
+            other.import_lines(store.export_lines())
+
+            history = other.session("s").history()
+            assert [item.message.tool_calls[0].arguments for item in history[1:]] == [arguments] * 2
+            assert other.verify().ok
+            assert session.build_request(provider="deepseek", model="deepseek-chat").body

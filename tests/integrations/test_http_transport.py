@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.integrations import http
+from reasoning_store.integrations.echo_matcher import EchoMatcher
 from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import (
     STEPS,
@@ -23,8 +26,50 @@ from tests.integrations.loops import (
     responses_loop,
     twenty_steps,
 )
+from tests.properties import each
 
 Loop = Callable[..., str]
+_CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+_TEXT = {"type": "text", "text": "Yes."}
+BODIES: dict[str, Any] = {
+    "/chat/completions": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": [_TEXT]},
+            {"role": "assistant", "content": [_TEXT], "reasoning": "So.", "tool_calls": [_CALL]},
+            {"role": "tool", "tool_call_id": "c", "content": "done"},
+        ],
+    },
+    "/messages": {
+        "model": "m",
+        "messages": [
+            {"role": "user", "content": "Is it?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "So.", "signature": "s"},
+                    _TEXT,
+                    {"type": "tool_use", "id": "c", "name": "f", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "c", "content": [_TEXT]}],
+            },
+        ],
+    },
+    "/responses": {
+        "model": "m",
+        "input": [
+            {"role": "user", "content": "Is it?"},
+            {"type": "reasoning", "summary": [{"type": "summary_text", "text": "So."}]},
+            {"role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "done"},
+        ],
+    },
+}
+"""A request of each form, whose every place is tried."""
 
 
 def open_openai(address: str, **options: Any) -> openai.OpenAI:
@@ -306,6 +351,28 @@ def test_a_store_that_fails_does_not_break_the_chat(provider: Provider, store: r
     assert response.headers["X-Reasoning-Store-Error"] == "InvalidCall"
     with pytest.raises(rs.InvalidCall):
         ask(store, provider, [USER], on_store_error="fail")
+
+
+ODD: list[Any] = [7, "x", "[" * 2000, [7], {"type": ["x"]}, [{"type": ["x"]}]]
+
+
+def odd_bodies(body: Any) -> Iterator[Any]:
+    """Yield a body with each odd value at each of its places."""
+    inside = body.items() if isinstance(body, dict) else enumerate(body)
+    for key, value in inside if isinstance(body, dict | list) else ():
+        for other in [*ODD, *odd_bodies(value)]:
+            changed = body.copy()
+            changed[key] = other
+            yield changed
+
+
+@each("path", BODIES)
+def test_no_body_of_a_client_breaks_the_chat(store: rs.Store, path: str) -> None:
+    """Whatever value is at whatever place of it."""
+    matcher = EchoMatcher(store, settings={"reasoning.includeInContext": True})
+    for body in [BODIES[path], *odd_bodies(BODIES[path])]:
+        exchange = matcher.begin(deepcopy(body), path=path, is_stored=body is BODIES[path])
+        assert exchange is None or json.dumps(exchange.body)
 
 
 def test_a_stream_that_breaks_off_is_stored_as_interrupted(
