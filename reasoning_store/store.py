@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.validation import check_text, check_truth
+from reasoning_store.conversation.validation import check_number, check_text, check_truth
 from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import BackedUp, Page, Verified
@@ -39,6 +39,8 @@ class Store(Owner):
     of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
     file that ``REASONING_STORE_CONTRACTS`` names is read. A reply that arrives is written every
     ``draft_seconds`` (1), or every ``followed_seconds`` (0.2) while another process follows it.
+    ``readers`` (8) is how many reads of an SQLite file run at once, and how many connections a
+    store keeps to a server.
 
     ``session``, ``sessions``, ``search``, ``thoughts``, ``settings``, ``budget``, ``delete`` and
     ``erase`` are those of the owner ``""``, and ``for_owner`` gives another's. ``report``,
@@ -56,6 +58,7 @@ class Store(Owner):
         contracts: Contracts | None = None,
         draft_seconds: float | None = None,
         followed_seconds: float | None = None,
+        readers: int = opening.CONNECTIONS,
     ) -> None:
         _load_contracts(contracts)
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
@@ -65,14 +68,15 @@ class Store(Owner):
             check_masker(masker)
         check_truth("read_only", read_only)
         check_intervals(draft_seconds=draft_seconds, followed_seconds=followed_seconds)
+        check_number("readers", readers, least=1, hint=f"as in readers={opening.CONNECTIONS}")
         where = opening.with_schema(url, schema)
-        ledger = Ledger.open(where, read_only=read_only)
+        ledger = Ledger.open(where, connections=readers, read_only=read_only)
         draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
         super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
         self._only = None
         self._place = opening.without_secrets(url)
         is_file = opening.parse_url(url).get_backend_name() == "sqlite"
-        self._writers = 1 if is_file else opening.CONNECTIONS
+        self._writers = 1 if is_file else readers
         """The number of writes that can run at once."""
 
     def __repr__(self) -> str:

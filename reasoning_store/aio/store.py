@@ -19,6 +19,7 @@ from reasoning_store.aio.session import AsyncSession
 from reasoning_store.aio.threads import Threads, awaited, awaited_as
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
+from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.records import Imported, Page
 from reasoning_store.ledger.transfer.transfer import OnConflict
 from reasoning_store.owner import FoundConversation, Owner
@@ -27,7 +28,6 @@ from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
 from reasoning_store.tokens import DEFAULT_ENCODING
 
-_READERS = 4
 _LANES = 8
 
 
@@ -135,6 +135,7 @@ class AsyncStore(AsyncOwner):
         contracts: str | PathLike[str] | Mapping[str, Any] | None = None,
         draft_seconds: float | None = None,
         followed_seconds: float | None = None,
+        readers: int = opening.CONNECTIONS,
     ) -> None:
         super().__init__(self._open_store)
         self._open = partial(
@@ -147,7 +148,9 @@ class AsyncStore(AsyncOwner):
             contracts=contracts,
             draft_seconds=draft_seconds,
             followed_seconds=followed_seconds,
+            readers=readers,
         )
+        self._readers = readers
         self._store: tuple[Threads, Store] | None = None
 
     def _open_store(self) -> tuple[Threads, Store]:
@@ -160,19 +163,19 @@ class AsyncStore(AsyncOwner):
     async def __aenter__(self) -> Self:
         if self._store is not None:
             raise InvalidCall("the store is open already", hint="each AsyncStore is entered once")
-        opening = Threads(writers=1, readers=0)
+        starting = Threads(writers=1, readers=0)
         opened: list[Store] = []
         try:
-            await opening.write(lambda: opened.append(self._open()))
+            await starting.write(lambda: opened.append(self._open()))
         except BaseException:
             for store in opened:  # the task was cancelled meanwhile
                 store.close()
             raise
         finally:
-            opening.close()
+            starting.close()
         (store,) = opened
         if store._writers == 1:
-            threads = Threads(lanes=_LANES, writers=1, readers=_READERS)
+            threads = Threads(lanes=_LANES, writers=1, readers=self._readers)
         else:
             threads = Threads(writers=store._writers, readers=0)
         self._store = threads, store

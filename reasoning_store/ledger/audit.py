@@ -233,11 +233,10 @@ def _check_compactions(
         problem("compaction", f"number {number} {what}", lineage.number)
 
 
-def messages_of(connection: Connection, key: int, part: Segment) -> list[Problem]:
-    """Check messages of a branch's own."""
-    branch, first = part.branch, part.first
-    lineage = branches.get(connection, key, branch)
-    last = min(part.last, lineage.next_position - 1)
+def messages_of(connection: Connection, key: int, was: BranchRow, part: Segment) -> list[Problem]:
+    """Check messages of a branch's own; NotFound where they were erased since it was read."""
+    branch, first, last = part.branch, part.first, part.last
+    lineage = branches.reread(connection, key, was).row
     try:
         before = _totals_at(connection, key, lineage, first - 1)
     except CorruptRow:
@@ -353,7 +352,7 @@ class Audit:
         for lineage in lineages:
             messages += lineage.next_position - lineage.first
             for part in lineage.own_messages.pages():
-                problems += self._verify_messages(key, part)
+                problems += self._verify_messages(key, lineage, part)
         if session_row is None:
             return messages, problems
         return messages, [
@@ -361,22 +360,23 @@ class Audit:
             for problem in problems
         ]
 
-    def _verify_messages(self, key: int, part: Segment) -> list[Problem]:
+    def _verify_messages(self, key: int, lineage: BranchRow, part: Segment) -> list[Problem]:
         try:
-            return self._database.read(messages_of, key, part)
+            return self._database.read(messages_of, key, lineage, part)
         except CorruptRow as error:
             # One by one, to know which message cannot be read, or is in a damaged page of the file.
             if part.first == part.last:
                 return [Problem("unreadable", str(error), key, part.branch, part.first)]
         problems: list[Problem] = []
         for position in range(part.first, part.last + 1):
-            problems += self._verify_messages(key, Segment(part.branch, position, position))
+            one = Segment(part.branch, position, position)
+            problems += self._verify_messages(key, lineage, one)
         return problems
 
     def _tried(
         self, code: ProblemCode, work: Callable[[Connection], list[Problem]]
     ) -> list[Problem]:
         try:
-            return self._database.read(work)
+            return self._database.read_alone(work)
         except CorruptRow as error:
             return [Problem(code, str(error))]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, bindparam, select
 
 from reasoning_store.conversation.errors import InvalidCall, NotFound
+from reasoning_store.conversation.json_values import is_valid_text
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger import branches
 from reasoning_store.ledger.database.statement import Statement
@@ -52,9 +53,13 @@ def no_message(id: str) -> NotFound:
     )
 
 
+def _can_be_stored(id: str) -> bool:
+    return encode.fits_text_column(id) and is_valid_text(id)
+
+
 def written_at(connection: Connection, key: int, id: str) -> MessagePlace | None:
     """Return the branch that a message was written on, and its position; None: it is not there."""
-    if not encode.fits_text_column(id):
+    if not _can_be_stored(id):
         return None
     row = _STORED.row(connection, {"key": key, "id": id})
     return None if row is None else MessagePlace(*row)
@@ -65,7 +70,7 @@ def find(connection: Connection, owner: str, id: str, *, latest: bool) -> tuple[
 
     Of several messages it is the oldest, or the latest.
     """
-    if not encode.fits_text_column(id):
+    if not _can_be_stored(id):
         return None
     names = {"id": id, "owner": owner_key(owner)}
     stored = (_LATEST if latest else _OLDEST).row(connection, names)
@@ -80,11 +85,7 @@ def locate(connection: Connection, key: int, branch: int, id: str) -> MessagePla
     """
     place = written_at(connection, key, id)
     if place is None:
-        row = (
-            _ARRIVING.row(connection, {"key": key, "id": id})
-            if encode.fits_text_column(id)
-            else None
-        )
+        row = _ARRIVING.row(connection, {"key": key, "id": id}) if _can_be_stored(id) else None
         if row is None:
             raise no_message(id)
         return MessagePlace(*row)

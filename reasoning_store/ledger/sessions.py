@@ -133,10 +133,13 @@ def title_column(title: str | None) -> str | None:
     return None if title is None else check_name("a title", title)
 
 
-def create(connection: Connection, row: Mapping[str, Any]) -> SessionRow:
-    """Insert a session with its first branch."""
+def create(
+    connection: Connection, row: Mapping[str, Any], *, begun_at: int | None = None
+) -> SessionRow:
+    """Insert a session with its first branch, which may have begun later."""
     _INSERT.run(connection, row)
-    insert_first_branch(connection, row["session_key"], row["created_at"])
+    at = row["created_at"] if begun_at is None else begun_at
+    insert_first_branch(connection, row["session_key"], at)
     return decode_session([row[column.name] for column in COLUMNS])
 
 

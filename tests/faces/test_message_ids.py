@@ -47,6 +47,14 @@ def test_an_id_says_what_the_position_says(session: rs.Session) -> None:
         assert session.history(after=item.id) == session.history(after=item.position)
 
 
+@each("verb", VERBS)
+@pytest.mark.parametrize("id", ["", "absent", "a\0b", "half \ud800"])
+def test_an_id_of_no_message_is_not_found(session: rs.Session, verb: str, id: str) -> None:
+    """Nor is a text that no id can be."""
+    with pytest.raises(rs.NotFound, match=r"^there is no message "):
+        VERBS[verb](session, id)
+
+
 def test_a_stale_page_edits_the_message_that_it_shows(store: rs.Store, session: rs.Session) -> None:
     """Another page has edited the question meanwhile: the position is another message by now."""
     question = session.get(3).id

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation import search_query, search_words
-from reasoning_store.ledger.database.statement import driver
-from reasoning_store.ledger.searching import search
+from reasoning_store.ledger import audit
+from reasoning_store.ledger.database.statement import Statement, driver
+from reasoning_store.ledger.searching import search, search_rows
 from reasoning_store.results import Hit, Page
 from tests.properties import each, examples
 
@@ -401,6 +402,135 @@ def test_appends_and_searches_at_once_lose_nothing(url: str) -> None:
     with rs.Store(url) as store:
         assert len({*places(store.search("lambda", limit=1000))}) == 80
         assert store.verify().problems == ()
+
+
+REMOVALS: dict[str, Callable[[rs.Store, rs.Session], object]] = {
+    "delete": lambda _, session: session.delete(),
+    "delete the messages": lambda _, session: session.delete(only="messages"),
+    "delete the messages and go on": lambda _, session: (
+        session.delete(only="messages"),
+        session.append([rs.user("tau")] * 3),
+    ),
+    "delete the owner": lambda store, _: store.for_owner("me").delete(),
+    "erase": lambda _, session: session.erase(),
+    "erase a message": lambda _, session: session.erase(1),
+    "erase the messages": lambda _, session: session.erase(only="messages"),
+    "erase the reasoning": lambda _, session: session.erase(only="reasoning"),
+}
+
+
+def removable(store: rs.Store) -> rs.Session:
+    session = store.for_owner("me").session("chat", create=True)
+    thought = rs.ThinkingBlock(thought="sigma", source_field="reasoning_content")
+    session.append([rs.user("sigma"), rs.assistant(thought, "sigma")])
+    return session
+
+
+@each("what", REMOVALS)
+def test_verify_finds_no_fault_in_the_process_that_searched_and_removed(
+    tmp_path: Path, what: str
+) -> None:
+    """A connection that was read from before has parts of the index that are older."""
+    with rs.Store(f"sqlite:///{tmp_path / what}") as store:
+        session = removable(store)
+        store.for_owner("me").search("sigma")
+        REMOVALS[what](store, session)
+
+        assert store.verify().problems == ()
+
+
+@pytest.mark.parametrize("what", REMOVALS)
+def test_a_search_beside_a_removal_finds_what_is_there(
+    store: rs.Store, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Also where the search has read before which messages the index lacks."""
+    session = removable(store)
+    unindexed = search_rows.unindexed_parts
+    removals = [REMOVALS[what]]
+
+    def removing(*given: Any, **named: Any) -> Any:
+        found = unindexed(*given, **named)
+        while removals:
+            thread = threading.Thread(target=removals.pop(), args=(store, session))
+            thread.start()
+            thread.join()
+        return found
+
+    monkeypatch.setattr(search_rows, "unindexed_parts", removing)
+    found = store.for_owner("me").search("sigma", within="all").items
+
+    kept = {"erase a message": [2, 2], "erase the reasoning": [2, 1]}
+    assert [hit.position for hit in found] == kept.get(what, [])
+    assert store.verify().problems == ()
+
+
+@pytest.mark.parametrize("removed", [1, 40])
+def test_verify_beside_a_removal_finds_no_fault(
+    sqlite_path: Path, monkeypatch: pytest.MonkeyPatch, removed: int
+) -> None:
+    """Also where a branch has the number of one that it has read, and begins elsewhere."""
+    read = audit.session
+    with rs.Store(f"sqlite:///{sqlite_path}") as store:
+        session = store.session("chat", create=True)
+        session.append([rs.user("sigma")] * 4)
+        session.fork(at=2).append([rs.user("tau")] * 4)
+
+        def removing(*given: Any) -> Any:
+            monkeypatch.setattr(audit, "session", read)
+            found = read(*given)
+            session.delete(only="messages")
+            session.append([rs.user("upsilon")] * removed)
+            session.fork(at=removed).append(rs.user("phi"))
+            return found
+
+        monkeypatch.setattr(audit, "session", removing)
+        assert store.verify().problems == ()
+        assert store.verify().problems == ()
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[Statement]:
+    """Every statement that is run, in order."""
+    run: list[Statement] = []
+    bound = Statement._bound
+
+    def noting(self: Statement, *given: Any) -> Any:
+        run.append(self)
+        return bound(self, *given)
+
+    monkeypatch.setattr(Statement, "_bound", noting)
+    return run
+
+
+def test_a_page_of_hits_is_read_in_as_many_statements_as_one_hit(
+    store: rs.Store, statements: list[Statement]
+) -> None:
+    """One for the titles, the messages and the thoughts of all its sessions."""
+    thought = rs.ThinkingBlock(thought="chi", source_field="reasoning_content")
+    for number in range(20):
+        session = store.session(f"chat-{number}", create=True, title=f"chi {number}")
+        session.append([rs.user("chi"), rs.assistant(thought, "psi", origin=rs.Origin(model="m"))])
+    looks: dict[str, Callable[[int], Any]] = {
+        "search": lambda limit: store.search("chi", limit=limit),
+        "everywhere": lambda limit: store.search("chi", within="all", limit=limit),
+        "thoughts": lambda limit: store.thoughts(limit=limit),
+        "thoughts of a model": lambda limit: store.thoughts(model="m", limit=limit),
+    }
+    store.search("chi")
+    counted: dict[str, list[int]] = {}
+    for name, look in looks.items():
+        for limit in (1, 20):
+            statements.clear()
+            assert len(look(limit).items) == limit
+            counted.setdefault(name, []).append(len(statements))
+
+    # A search looks first whether the index lacks a title or a message.
+    assert counted == {
+        "search": [5, 5],
+        "everywhere": [6, 6],
+        "thoughts": [3, 3],
+        "thoughts of a model": [4, 4],
+    }
 
 
 def test_a_long_conversation_is_indexed_in_several_transactions(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,19 @@ def test_a_backup_is_a_store_of_the_same_rows(sqlite_path: Path, tmp_path: Path)
         assert before == stored_messages(ledger, session.key, 1)
         assert ledger.audit.verify().ok
         assert ledger.messages.append(session.key, 1, [said()])[0].position == 41
+
+
+def test_a_backup_has_the_tables_of_another_program_too(sqlite_path: Path, tmp_path: Path) -> None:
+    """Whatever their names are."""
+    with closing(LIBRARY.connect(sqlite_path)) as raw:
+        raw.execute('CREATE TABLE "it""s; mine" AS SELECT 1 AS one')
+        raw.commit()
+    with opened(sqlite_path) as ledger:
+        ledger.backup(tmp_path / "copy.db")
+        assert [one.code for one in ledger.audit.verify().problems] == ["foreign"]
+
+    with closing(LIBRARY.connect(tmp_path / "copy.db")) as raw:
+        assert raw.execute('SELECT one FROM "it""s; mine"').fetchone() == (1,)
 
 
 def test_a_backup_under_load_is_one_moment(sqlite_path: Path, tmp_path: Path) -> None:

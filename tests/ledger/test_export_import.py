@@ -169,6 +169,18 @@ def test_a_whole_store_moves(ledger: Ledger, other: Ledger) -> None:
         other.messages.append(sessions[0].key, 1, [said()], idempotency_key="k")
 
 
+def test_a_session_that_was_emptied_moves(ledger: Ledger, other: Ledger) -> None:
+    """Its branch began later than itself."""
+    session = new_session(ledger)
+    ledger.messages.append(session.key, 1, [said("old")])
+    ledger.erasure.delete_session(session.key, only="messages")
+    ledger.messages.append(session.key, 1, [said("new")])
+
+    other.transfer.import_lines(every(ledger))
+
+    assert every(other) == every(ledger)
+
+
 def test_an_owners_part_is_his_alone(ledger: Ledger, other: Ledger) -> None:
     """Exported by owner; imported for whom the caller says, whatever the lines say."""
     rich(ledger)

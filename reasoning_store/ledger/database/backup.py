@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall
 from reasoning_store.ledger.database import atomic_file, files
+from reasoning_store.ledger.database.statement import quoted
 
 _ROWS = 1000
 _LOGS = ("-wal", "-journal")
@@ -41,7 +42,7 @@ def read_contents(raw: Any) -> Contents:
     ).fetchall()
     for (table,) in tables:
         counts[table] = 0
-        cursor = raw.execute(f'SELECT * FROM "{table}"')  # noqa: S608
+        cursor = raw.execute(f"SELECT * FROM {quoted(table)}")  # noqa: S608
         while rows := cursor.fetchmany(_ROWS):
             counts[table] += len(rows)
             digest.update(repr(rows).encode("utf-8", "surrogatepass"))

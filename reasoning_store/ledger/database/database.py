@@ -35,6 +35,13 @@ class Database(Protocol):
         """Return the same of a ``work`` that is one statement: it needs no transaction."""
         ...
 
+    def read_alone(self, work: Callable[[Connection], T]) -> T:
+        """Return ``work(connection)`` on a connection that has read nothing before.
+
+        Another one may have cached parts of the search's index that are older than its snapshot.
+        """
+        ...
+
     def write(
         self, work: Callable[[Connection], T], *, single: bool = ..., again_when_lost: bool = ...
     ) -> T:

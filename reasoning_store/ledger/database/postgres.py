@@ -195,6 +195,9 @@ class PostgresDatabase:
                 lambda connection: work(connection, *args, **kwargs), None, again_when_lost=True
             )
 
+    def read_alone(self, work: Callable[[Connection], T]) -> T:
+        return self.read(work)
+
     def write(
         self,
         work: Callable[[Connection], T],

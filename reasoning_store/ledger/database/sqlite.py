@@ -35,9 +35,9 @@ class SqliteDatabase:
         self._engine = connections.engine()
         self._checkpoints = Checkpoints(connections.connect, busy_ms=connections.busy_ms)
         self._readers: Pool[Connection] | None = None
+        self._reading = reading = connections.engine(reading=True)
         if path is not None:
             open_files.HOLDERS.add(self)
-            reading = connections.engine(reading=True)
             self._readers = Pool(
                 lambda: _detached(reading.connect()),
                 Connection.close,
@@ -79,6 +79,12 @@ class SqliteDatabase:
             return self.read(work, *args, **kwargs)
         with self._guard, self._readers.lent() as connection:
             return work(connection, *args, **kwargs)
+
+    def read_alone(self, work: Callable[[Connection], T]) -> T:
+        if self._readers is None:
+            return self.read(work)
+        with self._guard, self._reading.connect() as connection, snapshot(connection):
+            return work(connection)
 
     def write(
         self,

@@ -57,6 +57,9 @@ class SqliteReading:
     ) -> T:
         return self.read(work, *args, **kwargs)
 
+    def read_alone(self, work: Callable[[Connection], T]) -> T:
+        return self.read(work)
+
     def _unchanged(self, work: Callable[[Connection], T]) -> T:
         for _ in range(_ATTEMPTS):
             before = self._unlogged()

@@ -159,9 +159,9 @@ def schema_of(connection: Connection) -> str | None:
     return found
 
 
-def quoted(schema: str) -> str:
-    """Return the name of a schema as SQL has it."""
-    return '"{}"'.format(schema.replace('"', '""'))
+def quoted(name: str) -> str:
+    """Return the name of a schema or a table as SQL has it."""
+    return '"{}"'.format(name.replace('"', '""'))
 
 
 def driver(connection: Connection) -> Any:

@@ -17,13 +17,20 @@ from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.conversation.search_query import Query, parse
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, history, sessions
+from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
-from reasoning_store.ledger.records import BranchRow, Page, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.records import (
+    BranchRow,
+    MessagePlace,
+    Page,
+    Segment,
+    SessionRow,
+    StoredRow,
+)
 from reasoning_store.ledger.rows.owner_rows import owner_params
-from reasoning_store.ledger.searching import search_lookup, search_rows
+from reasoning_store.ledger.searching import page_rows, search_lookup, search_rows
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE, Place, place_at
-from reasoning_store.ledger.searching.search_rows import Entry, UnindexedPart
+from reasoning_store.ledger.searching.search_rows import Entry, UnindexedPart, texts_of
 
 Within: TypeAlias = Literal["answers", "thinking", "all"]
 Branches: TypeAlias = Literal["current", "all"]
@@ -77,10 +84,10 @@ class Search:
             self.catch_up(owner)
 
         def found(connection: Connection) -> tuple[list[FoundRow], Place | None]:
-            reader = _Reader(connection, owner, query, on)
-            items, left = reader.find(_KINDS[within], before, limit + 1)
+            reader = _Reader(connection, owner, query, _KINDS[within], on)
+            items, left = reader.find(before, limit + 1)
             if is_read_only:
-                unindexed = reader.find_unindexed(_KINDS[within], before)
+                unindexed = reader.find_unindexed(before)
                 items += [one for one in unindexed if left is None or one.place > left]
                 items.sort(key=lambda one: one.place, reverse=True)
             return items, left
@@ -120,13 +127,18 @@ class Search:
         """Yield the pages of a part, each with its entries."""
         for segment in part.messages.pages():
             try:
-                rows = self._database.read(
-                    history.of_segments, key=part.key, segments=[segment], thinking=True
-                )
+                rows = self._database.read(_rows_of, part, segment)
             except NotFound:
                 return  # erased meanwhile
             entries = [entry for row in rows for entry in search_rows.entries_of(row, key)]
             yield replace(part, first=segment.first, until=segment.last + 1), entries
+
+
+def _rows_of(connection: Connection, part: UnindexedPart, segment: Segment) -> list[StoredRow]:
+    """Return messages of a part; NotFound where its session was erased from since it was read."""
+    if sessions.by_key(connection, part.key).erased_at != part.erased_at:
+        raise sessions.no_session()
+    return history.of_segments(connection, part.key, [segment], thinking=True)
 
 
 def _check(name: str, value: str, allowed: Sequence[str]) -> None:
@@ -160,19 +172,19 @@ def _add_titles(
 class _Reader:
     """The texts of entries of the index, on one snapshot."""
 
-    def __init__(self, connection: Connection, owner: str, query: Query, on: Branches) -> None:
+    def __init__(
+        self, connection: Connection, owner: str, query: Query, kinds: Sequence[int], on: Branches
+    ) -> None:
         self._connection = connection
+        self._kinds = kinds
         self._query = query
         self._only_current = on == "current"
         self._whose = owner_params(owner)
-        self._known: dict[int, tuple[SessionRow, BranchRow]] = {}
 
-    def find(
-        self, kinds: Sequence[int], before: Place, limit: int
-    ) -> tuple[list[FoundRow], Place | None]:
+    def find(self, before: Place, limit: int) -> tuple[list[FoundRow], Place | None]:
         """Return what is found, and the last place looked at, where others were left."""
         asked = search_lookup.index_query(
-            self._connection, self._query, self._whose["owner_key"], kinds
+            self._connection, self._query, self._whose["owner_key"], self._kinds
         )
         size, looked_at = limit + 8, 0
         out: list[FoundRow] = []
@@ -180,10 +192,8 @@ class _Reader:
             places = search_lookup.find(
                 self._connection, asked, self._whose, before=before, limit=size
             )
-            for place in places:
-                found = self._read_place(place)
-                if found is not None:
-                    out.append(found)
+            for found in self._read(places):
+                out.append(found)
                 if len(out) == limit:
                     return out, None
             if len(places) < size:
@@ -192,7 +202,7 @@ class _Reader:
             before, size = places[-1], min(2 * size, 512)
         return out, before
 
-    def find_unindexed(self, kinds: Sequence[int], before: Place) -> list[FoundRow]:
+    def find_unindexed(self, before: Place) -> list[FoundRow]:
         """Return the hits among the messages that the index lacks: each text is read."""
         places = []
         for key, created_at, _ in search_rows.unindexed_titles(
@@ -202,40 +212,32 @@ class _Reader:
         for part in search_rows.unindexed_parts(self._connection, self._whose, _EVERY):
             for segment in part.messages.pages():
                 for row in history.of_segments(
-                    self._connection, part.key, [segment], thinking=THINKING in kinds
+                    self._connection, part.key, [segment], thinking=THINKING in self._kinds
                 ):
                     places += [
                         place_at(row.created_at, part.key, part.branch, row.position, kind)
-                        for kind, text in search_rows.texts_of(row.message).items()
+                        for kind, text in texts_of(row.message).items()
                         if self._query.places(text)
                     ]
-        wanted = [place for place in places if place < before and place.kind in kinds]
-        return [found for place in wanted if (found := self._read_place(place)) is not None]
-
-    def _read_place(self, place: Place) -> FoundRow | None:
-        """Return the text at a place, if the query still finds it there."""
-        if place.key not in self._known:
-            session = sessions.by_key(self._connection, place.key)
-            self._known[place.key] = (
-                session,
-                branches.get(self._connection, place.key, session.current_branch),
-            )
-        session, current = self._known[place.key]
-        is_current = place.kind == TITLE or any(
-            one.branch == place.branch and one.first <= place.position <= one.last
-            for one in current.segments
+        return list(
+            self._read([place for place in places if place < before and place.kind in self._kinds])
         )
+
+    def _read(self, places: Sequence[Place]) -> Iterator[FoundRow]:
+        """Yield the texts at these places in which the query finds its words."""
+        keys = [(place.key, place.branch, place.position) for place in places]
+        rows = page_rows.read(self._connection, keys, thinking=THINKING in self._kinds)
+        for place, found in zip(places, rows, strict=True):
+            if found is not None and (hit := self._found(place, *found)) is not None:
+                yield hit
+
+    def _found(
+        self, place: Place, session: SessionRow, current: BranchRow, row: StoredRow | None
+    ) -> FoundRow | None:
+        is_current = row is None or current.holds(MessagePlace(place.branch, place.position))
         if self._only_current and not is_current:
             return None
-        row = None
-        if place.kind == TITLE:
-            text = session.title or ""
-        else:
-            segment = Segment(place.branch, place.position, place.position)
-            (row,) = history.of_segments(
-                self._connection, place.key, [segment], thinking=place.kind == THINKING
-            )
-            text = search_rows.texts_of(row.message).get(place.kind, "")
+        text = (session.title if row is None else texts_of(row.message).get(place.kind)) or ""
         places = self._query.places(text)
         if not places:
             return None

@@ -9,10 +9,9 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, tuple_
 
 from reasoning_store.conversation.validation import check_number, check_text
-from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import Page, Segment, SessionRow, StoredRow
+from reasoning_store.ledger.records import Page, SessionRow, StoredRow
 from reasoning_store.ledger.rows.decode import headers_of, parsed
 from reasoning_store.ledger.rows.owner_rows import (
     HIGHEST,
@@ -23,6 +22,7 @@ from reasoning_store.ledger.rows.owner_rows import (
     time_params,
     write_cursor,
 )
+from reasoning_store.ledger.searching import page_rows
 from reasoning_store.ledger.tables import messages, origins
 from reasoning_store.ledger.tables import sessions as sessions_table
 
@@ -95,7 +95,12 @@ class Thoughts:
                 if not numbers:
                     return Page([], None)
             places = _latest(connection, params, numbers, limit + 1)
-            items = [_thought(connection, *place[1:]) for place in places[:limit]]
+            keys = [(key, branch, at) for _, key, branch, at in places[:limit]]
+            items = [
+                ThoughtRow(found.session, found.row)
+                for found in page_rows.read(connection, keys, thinking=True)
+                if found is not None and found.row is not None
+            ]
             more = len(places) > limit
             return Page(items, write_cursor(places[limit - 1]) if more else None)
 
@@ -131,9 +136,3 @@ def _is_by(origin: dict[str, Any], provider: str | None, model: str | None) -> b
     return (provider is None or by.casefold() == provider.casefold()) and (
         model is None or fnmatchcase(of.casefold(), model.casefold())
     )
-
-
-def _thought(connection: Connection, key: int, branch: int, position: int) -> ThoughtRow:
-    segment = Segment(branch, position, position)
-    (row,) = history.of_segments(connection, key, [segment], thinking=True)
-    return ThoughtRow(sessions.by_key(connection, key), row)

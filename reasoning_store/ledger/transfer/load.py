@@ -98,7 +98,8 @@ def load(connection: Connection, owner: str, incoming: IncomingSession) -> Loade
     encoding = encoding_of(connection, key)
     is_new = encoding is None
     if is_new:
-        sessions.create(connection, incoming.row)
+        begun_at = incoming.branches[1].line.created_at
+        sessions.create(connection, incoming.row, begun_at=begun_at)
     elif encoding != incoming.encoding:
         raise Conflict("a session of this id was made meanwhile", hint="import again")
     erasure_rows.lock(connection, key)

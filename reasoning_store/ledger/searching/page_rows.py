@@ -1,0 +1,121 @@
+"""The rows of a page of hits: messages of any sessions, each with its session, read together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, or_, select
+
+from reasoning_store.conversation import codec
+from reasoning_store.ledger.branches import WHOLE, decode_branch
+from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.message_columns import READ
+from reasoning_store.ledger.records import BranchRow, SessionRow, StoredRow
+from reasoning_store.ledger.rows.conditions import of_same_message
+from reasoning_store.ledger.rows.decode import Page, parsed, stored_rows
+from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_sessions
+from reasoning_store.ledger.tables import (
+    bodies,
+    branches,
+    messages,
+    origins,
+    sessions,
+    thinking_blocks,
+)
+
+MessageKey: TypeAlias = tuple[int, int, int]
+"""Session key, branch and position; the branch of a title is 0."""
+_s, _b, _m, _w, _o, _t = (
+    table.c for table in (sessions, branches, messages, bodies, origins, thinking_blocks)
+)
+_AT_ONCE = 32
+"""Messages that one statement reads: a usual page, with what is looked at beyond it."""
+_NAMES = tuple([(f"key{n}", f"branch{n}", f"position{n}") for n in range(_AT_ONCE)])
+_NOWHERE = dict.fromkeys(chain(*_NAMES), -1)
+
+
+def _named(columns: Any) -> ColumnElement[bool]:
+    """Return the condition that a row is at one of the places that the parameters name."""
+    key = (columns.session_key, columns.branch, columns.position)
+    return or_(
+        *[
+            and_(*[column == bindparam(name) for column, name in zip(key, names, strict=True)])
+            for names in _NAMES
+        ]
+    )
+
+
+_CURRENT = sessions.join(
+    branches, and_(_b.session_key == _s.session_key, _b.branch == _s.current_branch)
+)
+_SESSIONS = Statement(
+    select(*COLUMNS, *WHOLE)
+    .select_from(_CURRENT)
+    .where(_s.session_key.in_([bindparam(key) for key, *_ in _NAMES]))
+)
+_MESSAGES = Statement(
+    select(
+        *COLUMNS,
+        *WHOLE,
+        *(_m.branch, _w.text, _w.data, _o.origin, _m.position),
+        *(_m[name] for name in READ),
+    )
+    .select_from(
+        _CURRENT.join(messages, _m.session_key == _s.session_key)
+        .join(bodies, and_(*of_same_message(_w, _m)))
+        .outerjoin(origins, and_(_o.session_key == _m.session_key, _o.number == _m.origin))
+    )
+    .where(_named(_m))
+)
+_THINKING = Statement(
+    select(
+        *(_t.session_key, _t.branch, _t.position),
+        *(_t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data, _t.is_hidden),
+    )
+    .where(_named(_t))
+    .order_by(_t.ordinal)
+)
+_BRANCH, _OWN = len(COLUMNS), len(COLUMNS) + len(WHOLE)
+_ORIGIN = 1 + READ.index("origin")
+
+
+class PageRow(NamedTuple):
+    """A message with its session."""
+
+    session: SessionRow
+    current: BranchRow
+    """The session's current branch."""
+    row: StoredRow | None
+    """None: a title was asked for."""
+
+
+def read(
+    connection: Connection, places: Sequence[MessageKey], *, thinking: bool
+) -> Iterator[PageRow | None]:
+    """Yield the message at each place, or None where there is none, read as they are asked for."""
+    for first in range(0, len(places), _AT_ONCE):
+        asked = places[first : first + _AT_ONCE]
+        params = {**_NOWHERE, **dict(zip(chain(*_NAMES), chain(*asked), strict=False))}
+        found: dict[MessageKey, PageRow] = {}
+        thoughts: dict[MessageKey, list[Any]] = {}
+        if any(not branch for _, branch, _ in asked):
+            for row in _SESSIONS.rows(connection, params):
+                found[row[0], 0, 0] = _page_row(row, None)
+        if thinking:
+            for key, branch, *block in _THINKING.rows(connection, params):
+                thoughts.setdefault((key, branch, block[0]), []).append(block)
+        for row in _MESSAGES.rows(connection, params):
+            branch, text, data, origin, *head = row[_OWN:]
+            by = {} if origin is None else {head[_ORIGIN]: codec.origin_from_json(parsed(origin))}
+            place = row[0], branch, head[0]
+            own = thoughts.get(place, []) if thinking else None
+            (message,) = stored_rows(branch, [Page([head], [(head[0], text, data)], by)], own)
+            found[place] = _page_row(row, message)
+        yield from map(found.get, asked)
+
+
+def _page_row(row: Sequence[Any], message: StoredRow | None) -> PageRow:
+    (session,) = decode_sessions([row[:_BRANCH]])
+    return PageRow(session, decode_branch(row[_BRANCH:_OWN]).row, message)
