@@ -94,7 +94,7 @@ class PageRow(NamedTuple):
 def read(
     connection: Connection, places: Sequence[MessageKey], *, thinking: bool
 ) -> Iterator[PageRow | None]:
-    """Yield the message at each place, or None where there is none, read as they are asked for."""
+    """Yield the message at each place, or None if it is not there; a few are read at once."""
     for first in range(0, len(places), _AT_ONCE):
         asked = places[first : first + _AT_ONCE]
         params = {**_NOWHERE, **dict(zip(chain(*_NAMES), chain(*asked), strict=False))}
