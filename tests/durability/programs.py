@@ -127,8 +127,19 @@ def erase_and_stay(tell: Pipe, url: str, what: str) -> None:
         ERASURES[what](store)
 
 
-def erase_within(tell: Pipe, url: str, limit: str, room: int) -> None:
-    """Erase a message, and open the store again, with so much more memory, or room for a file.
+def erase_in_memory_of(tell: Pipe, url: str, room: int) -> None:
+    """Erase a message with so much more memory, and tell which files may still hold it."""
+    with rs.Store(url) as store:
+        session = store.session("s")
+        used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_DATA, (used + room, -1))
+        copies = session.erase(1).copies
+        resource.setrlimit(resource.RLIMIT_DATA, (-1, -1))
+    tell.send(("erased", copies))
+
+
+def erase_on_disk_of(tell: Pipe, url: str, room: int) -> None:
+    """Erase a message where no file may be longer than ``room``, and open the store again.
 
     It tells which files may still hold the message, and how long each file of the folder is.
     """
@@ -138,14 +149,9 @@ def erase_within(tell: Pipe, url: str, limit: str, room: int) -> None:
         sizes = {one.name: one.stat().st_size for one in folder.iterdir()}
         return {Path(name).name for name in files}, sizes
 
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, -1))
     with rs.Store(url) as store:
-        session = store.session("s")
-        if limit == "memory":
-            used = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_DATA, (used + room, -1))
-        else:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (room, -1))
-        tell.send(("erased", *named(session.erase(1).copies)))
+        tell.send(("erased", *named(store.session("s").erase(1).copies)))
     with rs.Store(url) as store:
         tell.send((store.session("s").get(1).message.status, *named(store.scrub())))
 
