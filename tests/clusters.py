@@ -41,7 +41,8 @@ _RECORDING = """
     CREATE TABLE pg_dist_local_group AS SELECT 0 AS groupid;
     CREATE TABLE pg_dist_object (classid oid, objid oid, distribution_argument_index int);
     CREATE TABLE pg_dist_node AS SELECT n AS nodeid, 'w' || n AS nodename, 5432 AS nodeport,
-        true AS isactive, true AS shouldhaveshards, 'primary' AS noderole, true AS answers
+        true AS isactive, true AS shouldhaveshards, 'primary' AS noderole, true AS answers,
+        'on' AS synchronous_commit, 'origin' AS replication_role, '' AS standby_names
         FROM generate_series(1, 2) n;
     CREATE FUNCTION column_to_column_name(oid, text) RETURNS text LANGUAGE sql AS 'SELECT $2';
     CREATE FUNCTION citus_check_cluster_node_health
@@ -51,6 +52,19 @@ _RECORDING = """
                 CASE WHEN f.answers THEN t.answers END
             FROM pg_dist_node f, pg_dist_node t
         $$;
+    CREATE FUNCTION run_command_on_workers(command text, OUT nodename text, OUT nodeport int,
+        OUT success bool, OUT result text) RETURNS SETOF record LANGUAGE plpgsql AS $$
+        DECLARE node record;
+        BEGIN
+            FOR node IN SELECT * FROM pg_dist_node ORDER BY nodeid LOOP
+                PERFORM set_config('synchronous_commit', node.synchronous_commit, true),
+                    set_config('session_replication_role', node.replication_role, true);
+                EXECUTE replace(command, 'current_setting(''synchronous_standby_names'')',
+                    quote_literal(node.standby_names)) INTO result;
+                SELECT node.nodename, node.nodeport, node.answers INTO nodename, nodeport, success;
+                RETURN NEXT;
+            END LOOP;
+        END $$;
     CREATE FUNCTION create_distributed_table(name regclass, key text, colocate_with text = 'x')
         RETURNS void LANGUAGE sql AS $$
             INSERT INTO pg_dist_partition VALUES (name, 'h', key, 7, 's');

@@ -14,7 +14,7 @@ from tests.docs import verbs
 from tests.docs.pages import CHECKOUT, read
 
 PAGE = read(CHECKOUT / "docs" / "howto" / "postgresql.md")
-ROLES, GRANTS, _, EXTENSION, NODES, DISTRIBUTION, _ = (
+ROLES, GRANTS, _, WORKERS, EXTENSION, NODES, DISTRIBUTION, _ = (
     block.text for block in PAGE if block.language == "sql"
 )
 
@@ -37,9 +37,7 @@ def distribute_by_the_page(nodes: list[URL], here: Here, monkeypatch: pytest.Mon
     clusters.run_each(coordinator.set(database="postgres"), ROLES.replace("chat", name))
     clusters.run_each(owner, GRANTS.replace("chat", name))
     for worker in workers:
-        clusters.run_each(
-            worker.set(database="postgres"), f"CREATE DATABASE {name} TEMPLATE template0"
-        )
+        clusters.run_each(worker.set(database="postgres"), WORKERS.replace("chat", name))
     for node in nodes:
         clusters.run_each(node, EXTENSION)
     addresses = NODES.replace("chat_", f"{name}_")

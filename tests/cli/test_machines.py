@@ -34,6 +34,7 @@ def test_doctor_shows_the_standbys_and_the_machine_of_the_tables(
         ("on", "s1", False, 0, "note", "every write waits"),
         ("local", "s1", False, 1, "note", "does not wait for it"),
         ("on", "", True, 0, "note", "takes no writes"),
+        ("on", "s1", True, 0, "note", "promoted, every write would wait for s1"),
     ],
 )
 def test_doctor_names_what_a_fail_over_would_lose(
@@ -75,6 +76,44 @@ def test_doctor_names_what_is_not_distributed(
 
     assert found["state"] == state
     assert says in found["detail"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "name", "state", "says"),
+    [
+        ("synchronous_commit", "off", "durability", "note", "w2:5432: synchronous_commit is off"),
+        ("synchronous_commit", "on", "durability", "ok", "synchronous_commit is on"),
+        ("synchronous_commit", "on", "standbys", "note", "0 connected, synchronous_standby_names"),
+        ("standby_names", "s1", "standbys", "note", "w2:5432: 0 connected, "),
+        (
+            "replication_role",
+            "replica",
+            "foreign keys",
+            "failed",
+            "w2:5432: session_replication_role is replica",
+        ),
+    ],
+)
+def test_doctor_asks_every_node_and_names_the_worst(
+    here: Here, recording_url: str, setting: str, value: str, name: str, state: str, says: str
+) -> None:
+    """The rows of a cluster are on its workers, and so is what outlives them."""
+    clusters.run(recording_url, f"UPDATE pg_dist_node SET {setting} = '{value}' WHERE nodeid = 2")  # noqa: S608
+    ran = here(f"doctor --db '{recording_url}' --json")
+    found = [one for one in ran.data["findings"] if one["name"] == name]
+
+    assert found[-1]["state"] == state
+    assert found[-1]["detail"].startswith(says)
+
+
+def test_doctor_shows_the_settings_of_the_nodes_that_answer(here: Here, recording_url: str) -> None:
+    clusters.run(recording_url, "UPDATE pg_dist_node SET answers = nodename = 'w1'")
+    found = {
+        one["name"]: one["state"]
+        for one in here(f"doctor --db '{recording_url}' --json").data["findings"]
+    }
+
+    assert (found["durability"], found["nodes"]) == ("ok", "failed")
 
 
 def test_distribute_prints_the_statements_and_leaves_nothing_to_do(

@@ -27,9 +27,17 @@ class Server:
     """A server in a folder of its own, on a socket there."""
 
     def __init__(
-        self, folder: Path, *, copy_of: Server | None = None, library: str | None = None
+        self,
+        folder: Path,
+        *,
+        copy_of: Server | None = None,
+        prepare: str | None = None,
+        library: str | None = None,
     ) -> None:
-        """Make a new server, with a library of an extension, or a standby of another one."""
+        """Make a new server, with a library of an extension, or a standby of another one.
+
+        A standby is prepared by commands for a shell, in which DATA is its folder.
+        """
         self.folder = self._folder = folder
         self._library = library
         self._data = folder / "data"
@@ -37,11 +45,14 @@ class Server:
         self.url = make_url(f"{DRIVER}://postgres@/postgres?host={folder}")
         if copy_of is not None:
             source = f"host={copy_of.folder} user=postgres application_name={folder.name}"
-            assert self._run("pg_basebackup", f"--dbname={source}") == 0
+            assert self._run("pg_basebackup", f"--dbname={source}", "--checkpoint=fast") == 0
             # A newer program would write what the library of an older server does not know.
             (self._data / "standby.signal").touch()
             with (self._data / "postgresql.auto.conf").open("a", encoding="utf-8") as settings:
                 settings.write(f"primary_conninfo = '{source}'\n")
+            if prepare is not None:
+                commands = prepare.replace("DATA", str(self._data))
+                subprocess.run(("sh", "-ec", commands), check=True)
             self.start()
             return
         self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
@@ -114,9 +125,11 @@ class Server:
 
 
 @contextmanager
-def server(*, copy_of: Server | None = None, library: str | None = None) -> Iterator[Server]:
+def server(
+    *, copy_of: Server | None = None, prepare: str | None = None, library: str | None = None
+) -> Iterator[Server]:
     """Run a server of one's own, or a standby of another one."""
     with short_folder() as folder:
-        made = Server(folder, copy_of=copy_of, library=library)
+        made = Server(folder, copy_of=copy_of, prepare=prepare, library=library)
         with ended_with_us(folder, made.stopping):
             yield made

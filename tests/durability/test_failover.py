@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.cli.commands.doctor import standby_state
+from reasoning_store.ledger.database import opening, topology
+from tests.docs.pages import CHECKOUT, read
 
 from . import programs
 from .pooler import pooler
@@ -17,6 +20,7 @@ from .server import Server, server
 from .whole import check_whole
 
 pytestmark = pytest.mark.long
+PAGE = CHECKOUT / "docs" / "howto" / "postgresql.md"
 WRITERS, TURNS, BEFORE, AFTER = 4, 60, 15, 20
 _PATIENCE = 120.0
 
@@ -75,6 +79,31 @@ def test_a_fail_over_to_a_synchronous_standby_loses_and_repeats_nothing() -> Non
             told = [child.finish() for child in children]
 
         check_each_once(url, told)
+
+
+def test_a_rebuilt_standby_takes_writes_once_it_is_promoted() -> None:
+    """By the lines of the page, made after the primary was told to wait; without them doctor warns
+    of what the copy would do."""
+    (steps,) = [block.text for block in read(PAGE) if block.text.startswith("pg_basebackup ")]
+    of_copy = steps.partition("\n")[2]
+    with (
+        primary_and_standby(synchronous=True) as (primary, _),
+        server(copy_of=primary) as copied,
+        server(copy_of=primary, prepare=of_copy) as rebuilt,
+    ):
+        warnings = [_standby_warning(one) for one in (copied, rebuilt)]
+        primary.kill()
+        rebuilt.promote()
+        with rs.Store(url_of(rebuilt)) as store:
+            assert store.session("s").append(rs.user("after the fail-over")).position == 1
+
+    assert ["every write would wait" in warning for warning in warnings] == [True, False]
+
+
+def _standby_warning(standby: Server) -> str:
+    with closing(opening.open_any_version(standby.url)) as database:
+        _, warning = standby_state(database.read(topology.read_settings))
+    return warning
 
 
 def test_a_fail_over_behind_pgbouncer_loses_and_repeats_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -29,7 +30,7 @@ from .histories import new_session, said
 class DatabaseError(Exception):
     """As a driver's: a code, and a text that quotes what it should not."""
 
-    def __init__(self, **code: str) -> None:
+    def __init__(self, **code: Any) -> None:
         super().__init__("failing row contains (my secret)")
         vars(self).update(code)
 
@@ -96,6 +97,17 @@ def test_an_internal_error_of_the_server_is_no_damage() -> None:
 
     assert type(error) is ReasoningStoreError
     assert "XX000" in str(error)
+
+
+def test_an_internal_error_that_ends_the_connection_has_lost_it() -> None:
+    """Only then: an extension raises others on a connection that goes on."""
+    ended, going_on = (
+        DatabaseError(sqlstate="XX000", diag=SimpleNamespace(severity_nonlocalized=severity))
+        for severity in ("FATAL", "ERROR")
+    )
+
+    assert isinstance(driver_errors.translate(ended), StoreBusy)
+    assert not driver_errors.is_lost(going_on)
 
 
 @each(

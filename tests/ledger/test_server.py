@@ -15,6 +15,7 @@ from sqlalchemy import URL, NullPool, create_engine, inspect, make_url
 import reasoning_store as rs
 from reasoning_store.conversation.errors import (
     InvalidCall,
+    ReasoningStoreError,
     SchemaError,
     StoreBusy,
 )
@@ -28,6 +29,7 @@ from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewParts
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.store import Store, upgrade
+from tests import clusters
 
 from .histories import answered, new_session, said, stored_messages
 from .opening import open_ledger
@@ -241,6 +243,28 @@ def kill_others(postgres_url: str) -> None:
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
         )
+
+
+def test_an_internal_error_of_the_server_is_tried_again_where_that_is_safe(
+    postgres_url: str,
+) -> None:
+    """As Citus passes on that a node went away: a key makes sure that nothing is stored twice."""
+    clusters.run(
+        postgres_url,
+        "CREATE SEQUENCE tries; CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " IF nextval('tries') % 3 > 0 THEN RAISE 'gone' USING ERRCODE = 'XX000'; END IF;"
+        " RETURN new; END $$;"
+        " CREATE TRIGGER fail BEFORE INSERT ON bodies FOR EACH ROW EXECUTE FUNCTION fail()",
+    )
+    with Ledger.open(postgres_url) as ledger:
+        session = new_session(ledger)
+        with pytest.raises(ReasoningStoreError, match="XX000"):
+            ledger.messages.append(session.key, 1, [said()])
+
+        stored = ledger.messages.append(session.key, 1, [said()], idempotency_key="k")
+
+        assert [row.position for row in stored] == [1]
+        assert len(stored_messages(ledger, session.key, 1)) == 1
 
 
 def test_a_lost_connection_is_answered_where_that_is_safe(postgres_url: str) -> None:

@@ -10,9 +10,10 @@ import difflib
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 State: TypeAlias = Literal["ok", "note", "failed"]
 
 _EXTRAS = {"psycopg": "postgres", "pysqlite3": None}
+_STATES = ("ok", "note", "failed")
+_NO_NAMES = "run there: ALTER SYSTEM RESET synchronous_standby_names"
 _STYLES = {"ok": "green", "note": "yellow", "failed": "bold red"}
 
 
@@ -210,41 +213,67 @@ def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     from reasoning_store.ledger.database import opening, topology
 
     with closing(opening.open_any_version(store_access.database_url(call))) as database:
-        settings = database.read(topology.read_settings)
+        nodes = {"this server": database.read(topology.read_settings)}
         cluster = database.read(topology.read_cluster) if is_newest else None
         away = () if cluster is None else database.read_one(topology.nodes_away)
-    if settings.synchronous_commit == "off":
-        yield Finding(
-            "durability",
-            "note",
-            "synchronous_commit is off for this role: a crash of the server loses acknowledged"
-            " messages of its last moments; run: ALTER ROLE ... RESET synchronous_commit",
-        )
-    else:
-        yield Finding("durability", "ok", f"synchronous_commit is {settings.synchronous_commit}")
-    yield Finding("standbys", *standby_state(settings))
-    if settings.replication_role != "origin":
-        yield Finding(
-            "foreign keys",
-            "failed",
-            f"session_replication_role is {settings.replication_role} for this role: erased data"
-            " leaves rows behind; run: ALTER ROLE ... RESET session_replication_role",
-        )
+        if cluster is not None and cluster.is_coordinator:
+            nodes |= database.read_one(topology.read_worker_settings)
+    yield from _of_worst("durability", nodes, _commit_state)
+    yield from _of_worst("standbys", nodes, partial(standby_state, is_cluster=len(nodes) > 1))
+    yield from _of_worst("foreign keys", nodes, _foreign_key_state)
     if cluster is None:
         yield Finding("tables", "ok", "on one server: this database has no Citus")
     else:
         yield from _check_cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
 
 
-def standby_state(settings: ServerSettings) -> tuple[State, str]:
+def _of_worst(
+    what: str,
+    nodes: Mapping[str, ServerSettings],
+    state_of: Callable[[ServerSettings], tuple[State, str]],
+) -> Iterator[Finding]:
+    """Show what the nodes that are worst have, with their names if others have something else."""
+    found: dict[tuple[State, str], list[str]] = {}
+    for name, settings in nodes.items():
+        found.setdefault(state_of(settings), []).append(name)
+    worst = max([state for state, _ in found], key=_STATES.index)
+    for (state, detail), names in found.items():
+        if state == worst:
+            whose = f"{', '.join(names)}: " if len(found) > 1 else ""
+            yield Finding(what, state, f"{whose}{detail}")
+
+
+def _commit_state(settings: ServerSettings) -> tuple[State, str]:
+    if settings.synchronous_commit != "off":
+        return "ok", f"synchronous_commit is {settings.synchronous_commit}"
+    return (
+        "note",
+        "synchronous_commit is off for this role: a crash of the server loses acknowledged"
+        " messages of its last moments; run: ALTER ROLE ... RESET synchronous_commit",
+    )
+
+
+def _foreign_key_state(settings: ServerSettings) -> tuple[State, str]:
+    role = settings.replication_role
+    if role == "origin":
+        return "ok", "checked"
+    return (
+        "failed",
+        f"session_replication_role is {role} for this role: erased data leaves rows behind; run:"
+        " ALTER ROLE ... RESET session_replication_role",
+    )
+
+
+def standby_state(settings: ServerSettings, *, is_cluster: bool = False) -> tuple[State, str]:
     """Return what a fail-over would lose, from the settings of a server."""
     connected = f"{settings.standbys} connected"
     names = settings.standby_names
     if settings.is_standby:
-        return "note", "this server is a standby: it takes no writes"
+        waits = f"; promoted, every write would wait for {names}: {_NO_NAMES}" if names else ""
+        return "note", f"this server is a standby: it takes no writes{waits}"
     if not names:
         lost = "; a fail-over loses the last acknowledged messages"
-        state: State = "note" if settings.standbys else "ok"
+        state: State = "note" if settings.standbys or is_cluster else "ok"
         return state, f"{connected}, synchronous_standby_names is empty{lost}"
     if not settings.standbys:
         return "note", f"{connected}, synchronous_standby_names is {names}: every write waits"

@@ -106,7 +106,11 @@ _POSTGRES: dict[str, Fault] = {
     "42710": _FOREIGN,
     "42723": _FOREIGN,
     "42501": Fault(InvalidCall, "the database role may not do this"),
-    "25006": Fault(InvalidCall, "the database cannot be written"),
+    "25006": Fault(
+        InvalidCall,
+        "the database cannot be written",
+        "open a standby with read_only=True; to write, name the primary in the URL",
+    ),
     "28": Fault(InvalidCall, "the database server refused the role or its password"),
     "3D": Fault(InvalidCall, "there is no such database"),
     "XX001": _CORRUPT,
@@ -122,6 +126,7 @@ _BY_TEXT = {
 }
 """The library's own words: the drivers give no name to what stops a backup."""
 _RETRIED = ("40001", "40P01")
+_INTERNAL = "XX000"
 _LOST = ("", "080", "08P", "57P")
 """The first characters of the codes that a server, or its pooler, sends when it ends; "": none."""
 # The patterns are compiled where an error is read, and not in every command.
@@ -159,10 +164,22 @@ def is_conflict(error: BaseException) -> bool:
     return error_code(error) in _RETRIED
 
 
+def may_be_lost(error: BaseException) -> bool:
+    """Whether it is worth a second try of what may run twice: lost, or an error without a code.
+
+    Citus passes on so that a node went away in the middle of a transaction.
+    """
+    return is_lost(error) or error_code(error) == _INTERNAL
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether the server went away or was never there: it is unknown what it did."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
+    if error_code(error) == _INTERNAL:
+        # The last error of a connection that ends.
+        details = getattr(getattr(error, "orig", error), "diag", None)
+        return getattr(details, "severity_nonlocalized", None) in ("FATAL", "PANIC")
     # libpq gives no SQLSTATE where it got no answer.
     return _is_postgres(error, "OperationalError") and error_code(error)[:3] in _LOST
 

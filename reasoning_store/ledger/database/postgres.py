@@ -239,7 +239,7 @@ class PostgresDatabase:
                         else _in_transaction(connection, work, begin)
                     )
             except Exception as error:
-                lost = again_when_lost and driver_errors.is_lost(error)
+                lost = again_when_lost and driver_errors.may_be_lost(error)
                 again = lost or driver_errors.is_conflict(error)
                 if not again or time.monotonic() > ends_at:
                     raise

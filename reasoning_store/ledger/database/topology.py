@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +19,13 @@ OURS = (*metadata.tables, VERSION_TABLE)
 """Every table of a store, parents first."""
 _FUNCTION = "append_messages"
 _SETTINGS = """
-    SELECT current_setting('synchronous_commit'), current_setting('session_replication_role'),
-        current_setting('synchronous_standby_names'), pg_is_in_recovery(),
-        (SELECT count(*) FROM pg_stat_replication)
+    SELECT json_build_array(current_setting('synchronous_commit'),
+        current_setting('session_replication_role'), current_setting('synchronous_standby_names'),
+        pg_is_in_recovery(), (SELECT count(*) FROM pg_stat_replication))::text
+"""
+_OF_WORKERS = """
+    SELECT nodename || ':' || nodeport, result FROM run_command_on_workers(%s)
+    WHERE success ORDER BY 1
 """
 _HAS_CITUS = """
     SELECT to_regclass('pg_dist_partition') IS NOT NULL,
@@ -119,7 +124,13 @@ class Cluster:
 def read_settings(connection: Connection) -> ServerSettings:
     """Return what the server has for this role."""
     row: Any = driver(connection).execute(_SETTINGS).fetchone()
-    return ServerSettings(*row)
+    return ServerSettings(*json.loads(row[0]))
+
+
+def read_worker_settings(connection: Connection) -> dict[str, ServerSettings]:
+    """Return what each worker that answers has for this role: their tables hold the rows."""
+    rows: Any = driver(connection).execute(_OF_WORKERS, (_SETTINGS,)).fetchall()
+    return {name: ServerSettings(*json.loads(text)) for name, text in rows}
 
 
 def has_citus(connection: Connection) -> tuple[bool, bool]:
