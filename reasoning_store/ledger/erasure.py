@@ -71,7 +71,7 @@ class Erasure:
         try:
             gone = self._erase(session_key, only, count, draft_message)
         except NotFound:
-            if not self._database.needs_scrub():
+            if not self._database.unerased():
                 raise
             gone = Deleted()  # its rows went before, and the bytes were left
         return self._scrubbed(gone)

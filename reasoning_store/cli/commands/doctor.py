@@ -244,24 +244,23 @@ def _of_worst(
 
 
 def _commit_state(settings: ServerSettings) -> tuple[State, str]:
-    if settings.synchronous_commit != "off":
-        return "ok", f"synchronous_commit is {settings.synchronous_commit}"
-    return (
-        "note",
-        "synchronous_commit is off for this role: a crash of the server loses acknowledged"
-        " messages of its last moments; run: ALTER ROLE ... RESET synchronous_commit",
+    commit = settings.synchronous_commit
+    lost = (
+        " for this role: a crash of the server loses acknowledged messages of its last moments;"
+        " run: ALTER ROLE ... RESET synchronous_commit"
     )
+    is_off = commit == "off"
+    return "note" if is_off else "ok", f"synchronous_commit is {commit}{lost if is_off else ''}"
 
 
 def _foreign_key_state(settings: ServerSettings) -> tuple[State, str]:
     role = settings.replication_role
-    if role == "origin":
-        return "ok", "checked"
-    return (
-        "failed",
-        f"session_replication_role is {role} for this role: erased data leaves rows behind; run:"
-        " ALTER ROLE ... RESET session_replication_role",
+    left = (
+        " for this role: erased data leaves rows behind; run: ALTER ROLE ... RESET"
+        " session_replication_role"
     )
+    is_on = role == "origin"
+    return "ok" if is_on else "failed", f"session_replication_role is {role}{'' if is_on else left}"
 
 
 def standby_state(settings: ServerSettings, *, is_cluster: bool = False) -> tuple[State, str]:

@@ -61,12 +61,8 @@ class Database(Protocol):
         """Note in a transaction that erases that ``scrub`` is to follow."""
         ...
 
-    def needs_scrub(self) -> bool:
-        """Whether an erasure took rows whose bytes are not known to be gone."""
-        ...
-
     def unerased(self) -> tuple[str, ...]:
-        """Return the files that may hold what was erased; none is rewritten."""
+        """Return the files that may hold what an erasure took; none is rewritten."""
         ...
 
     def scrub(self, *, wait: bool = ...) -> tuple[str, ...]:

@@ -126,7 +126,6 @@ _BY_TEXT = {
 }
 """The library's own words: the drivers give no name to what stops a backup."""
 _RETRIED = ("40001", "40P01")
-_INTERNAL = "XX000"
 _LOST = ("", "080", "08P", "57P")
 """The first characters of the codes that a server, or its pooler, sends when it ends; "": none."""
 # The patterns are compiled where an error is read, and not in every command.
@@ -164,19 +163,16 @@ def is_conflict(error: BaseException) -> bool:
     return error_code(error) in _RETRIED
 
 
-def may_be_lost(error: BaseException) -> bool:
-    """Whether it is worth a second try of what may run twice: lost, or an error without a code.
-
-    Citus passes on so that a node went away in the middle of a transaction.
-    """
-    return is_lost(error) or error_code(error) == _INTERNAL
+def is_internal(error: BaseException) -> bool:
+    """Whether an error has no code of its own: so Citus passes on that a node went away."""
+    return error_code(error) == "XX000"
 
 
 def is_lost(error: BaseException) -> bool:
     """Whether the server went away or was never there: it is unknown what it did."""
     if isinstance(error, DBAPIError) and error.connection_invalidated:
         return True
-    if error_code(error) == _INTERNAL:
+    if is_internal(error):
         # The last error of a connection that ends.
         details = getattr(getattr(error, "orig", error), "diag", None)
         return getattr(details, "severity_nonlocalized", None) in ("FATAL", "PANIC")

@@ -239,6 +239,6 @@ def _embedded(path: Path | None, connections: int) -> Database:
             if path is not None:
                 schema_version.keep_copy(path, database)
             database.change_schema(schema_version.upgrade)
-        if database.needs_scrub():
+        if database.unerased():
             database.scrub(wait=False)  # an erasure that was interrupted: who opens it finishes it
     return database

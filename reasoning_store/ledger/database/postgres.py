@@ -195,8 +195,7 @@ class PostgresDatabase:
                 lambda connection: work(connection, *args, **kwargs), None, again_when_lost=True
             )
 
-    def read_alone(self, work: Callable[[Connection], T]) -> T:
-        return self.read(work)
+    read_alone = read
 
     def write(
         self,
@@ -239,8 +238,8 @@ class PostgresDatabase:
                         else _in_transaction(connection, work, begin)
                     )
             except Exception as error:
-                lost = again_when_lost and driver_errors.may_be_lost(error)
-                again = lost or driver_errors.is_conflict(error)
+                lost = driver_errors.is_lost(error) or driver_errors.is_internal(error)
+                again = (again_when_lost and lost) or driver_errors.is_conflict(error)
                 if not again or time.monotonic() > ends_at:
                     raise
             time.sleep(random.uniform(0, pause))
@@ -260,9 +259,6 @@ class PostgresDatabase:
 
     def require_scrub(self, connection: Connection) -> None:
         """Do nothing: the server clears dead rows itself (docs/howto/backup-and-erase.md)."""
-
-    def needs_scrub(self) -> bool:
-        return False
 
     def unerased(self) -> tuple[str, ...]:
         return ()

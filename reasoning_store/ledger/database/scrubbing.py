@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.database.sqlite_connections import Connections
 
 _MOST = 0x7FFFFFFF
+_CHANGES = "PRAGMA data_version"
+"""A number that changes when another connection has written."""
 _DONE = 101
 """SQLite's number for the last step of a copy."""
 _STEP = 16
@@ -73,12 +75,12 @@ def _rewrite(raw: Any, path: str, connections: Connections) -> bool:
         closing(connections.connect()) as other,
     ):
         raw.execute("BEGIN IMMEDIATE")
-        version, changes = _version(raw), _changes(other)
+        version, changes = _version(raw), other.execute(_CHANGES).fetchone()
         other.execute("VACUUM INTO ?", (str(fresh),))
         raw.execute("ROLLBACK")  # the library takes the lock anew, with the first step
 
         def check(status: int, *_: int) -> None:
-            if status != _DONE and (status or _changes(other) != changes):
+            if status != _DONE and (status or other.execute(_CHANGES).fetchone() != changes):
                 raise BlockingIOError("another program wrote, or is writing")
 
         with closing(connections.module.connect(str(fresh))) as copy:
@@ -90,12 +92,6 @@ def _rewrite(raw: Any, path: str, connections: Connections) -> bool:
         raw.execute(f"PRAGMA user_version={(version + 1) & _MOST}")
     raw.execute("COMMIT")
     return True
-
-
-def _changes(raw: Any) -> int:
-    """Return a number that changes when another connection has written."""
-    (number,) = raw.execute("PRAGMA data_version").fetchone()
-    return int(number)
 
 
 def empty_log(raw: Any) -> bool:

@@ -129,15 +129,12 @@ class SqliteDatabase:
         if self.path is not None:
             scrubbing.note_rewrite(driver(connection))
 
-    def needs_scrub(self) -> bool:
-        """Whether an erasure took rows whose bytes are not known to be gone."""
-        return self.path is not None and self.read_one(
-            lambda connection: scrubbing.is_needed(driver(connection))
-        )
-
     def unerased(self) -> tuple[str, ...]:
-        """Return the files that may hold what was erased; none is rewritten."""
-        return scrubbing.files_of(self.path) if self.path is not None and self.needs_scrub() else ()
+        """Return the files that may hold what an erasure took; none is rewritten."""
+        if self.path is None:
+            return ()
+        needed = self.read_one(lambda connection: scrubbing.is_needed(driver(connection)))
+        return scrubbing.files_of(self.path) if needed else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Remove erased text from the file and its WAL; return the files that may still hold it.

@@ -57,8 +57,7 @@ class SqliteReading:
     ) -> T:
         return self.read(work, *args, **kwargs)
 
-    def read_alone(self, work: Callable[[Connection], T]) -> T:
-        return self.read(work)
+    read_alone = read
 
     def _unchanged(self, work: Callable[[Connection], T]) -> T:
         for _ in range(_ATTEMPTS):
@@ -104,11 +103,9 @@ class SqliteReading:
     def require_scrub(self, connection: Connection) -> None:
         raise AssertionError("nothing is erased in a file that is only read")
 
-    def needs_scrub(self) -> bool:
-        return self.read(lambda connection: scrubbing.is_needed(driver(connection)))
-
     def unerased(self) -> tuple[str, ...]:
-        return scrubbing.files_of(self.path) if self.needs_scrub() else ()
+        needed = self.read(lambda connection: scrubbing.is_needed(driver(connection)))
+        return scrubbing.files_of(self.path) if needed else ()
 
     def scrub(self, *, wait: bool = True) -> tuple[str, ...]:
         """Return the files that may hold what was erased; none is rewritten."""

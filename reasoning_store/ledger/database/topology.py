@@ -60,7 +60,6 @@ _FUNCTIONS = """
     FROM pg_proc p WHERE p.pronamespace = to_regnamespace(%s) AND p.proname = %s
 """
 _POOL = "SELECT current_setting('citus.max_adaptive_executor_pool_size', true)::int"
-_HEALTH = "SELECT to_regproc('citus_check_cluster_node_health') IS NOT NULL"
 _AWAY = """
     SELECT DISTINCT CASE WHEN result IS NULL THEN from_nodename || ':' || from_nodeport
         ELSE to_nodename || ':' || to_nodeport END AS away
@@ -185,6 +184,4 @@ def _placement(
 def nodes_away(connection: Connection) -> tuple[str, ...]:
     """Return the nodes that another one does not reach."""
     raw: Any = driver(connection)
-    if not raw.execute(_HEALTH).fetchone()[0]:
-        return ()
     return tuple(name for (name,) in raw.execute(_AWAY).fetchall())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, or_, select
 
@@ -27,6 +27,8 @@ from reasoning_store.ledger.tables import (
 
 MessageKey: TypeAlias = tuple[int, int, int]
 """Session key, branch and position; the branch of a title is 0."""
+PageRow: TypeAlias = tuple[SessionRow, BranchRow, StoredRow | None]
+"""A session, its current branch, and the message; None: a title was asked for."""
 _s, _b, _m, _w, _o, _t = (
     table.c for table in (sessions, branches, messages, bodies, origins, thinking_blocks)
 )
@@ -81,16 +83,6 @@ _BRANCH, _OWN = len(COLUMNS), len(COLUMNS) + len(WHOLE)
 _ORIGIN = 1 + READ.index("origin")
 
 
-class PageRow(NamedTuple):
-    """A message with its session."""
-
-    session: SessionRow
-    current: BranchRow
-    """The session's current branch."""
-    row: StoredRow | None
-    """None: a title was asked for."""
-
-
 def read(
     connection: Connection, places: Sequence[MessageKey], *, thinking: bool
 ) -> Iterator[PageRow | None]:
@@ -118,4 +110,4 @@ def read(
 
 def _page_row(row: Sequence[Any], message: StoredRow | None) -> PageRow:
     (session,) = decode_sessions([row[:_BRANCH]])
-    return PageRow(session, decode_branch(row[_BRANCH:_OWN]).row, message)
+    return session, decode_branch(row[_BRANCH:_OWN]).row, message

@@ -97,9 +97,9 @@ class Thoughts:
             places = _latest(connection, params, numbers, limit + 1)
             keys = [(key, branch, at) for _, key, branch, at in places[:limit]]
             items = [
-                ThoughtRow(found.session, found.row)
+                ThoughtRow(found[0], found[2])
                 for found in page_rows.read(connection, keys, thinking=True)
-                if found is not None and found.row is not None
+                if found is not None and found[2] is not None
             ]
             more = len(places) > limit
             return Page(items, write_cursor(places[limit - 1]) if more else None)
