@@ -203,7 +203,7 @@ def places(message: Message, contract: Contract) -> list[str | None]:
     A thought keeps the field it came from where that can hold it. The others go together:
     into one array where any of them needs one, else into the plain string.
     """
-    kept = [_kept(block, contract) for block in message.thinking]
+    kept = [_kept(block, contract, block is message.blocks[0]) for block in message.thinking]
     others = [block for block, field in zip(message.thinking, kept, strict=True) if not field]
     needed = {form(block) for block in others if not _fits_string(block, contract)}
     arrays = [name for name in contract.reading.fields if needed <= {*FORMS.get(name, ())}]
@@ -215,10 +215,10 @@ def places(message: Message, contract: Contract) -> list[str | None]:
     ]
 
 
-def _kept(block: ThinkingBlock, contract: Contract) -> str | None:
-    source = block.source_field
+def _kept(block: ThinkingBlock, contract: Contract, begins: bool) -> str | None:
+    source, tags = block.source_field, contract.reading.tags
     if source == TAGS:
-        return TAGS if contract.reading.tags else None
+        return TAGS if tags is True or (tags and begins) else None
     if source not in contract.reading.fields:
         return None
     fits = form(block) in FORMS.get(source, ())

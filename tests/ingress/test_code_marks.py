@@ -62,6 +62,52 @@ def test_the_letter_takes_them_out_wherever_they_are(name: str) -> None:
     assert told(message)[1] == [thought.strip("\r\n") for thought in split.thoughts]
 
 
+SEEDS: dict[str, tuple[list[str], str, list[str]]] = {
+    "a trailing close": (["...done</think>"], "...done", []),
+    "an inline block": (
+        ["<think>hidden steps</think>Final answer"],
+        "Final answer",
+        ["hidden steps"],
+    ),
+    "a split delimiter": (["a</thi", "nk>b"], "ab", []),
+    "other angle brackets": (["a <tag> b </tag>"], "a <tag> b </tag>", []),
+    "no tag": (["hello", " ", "world"], "hello world", []),
+    "a block in one delta": (["<thought>hidden</thought>visible"], "visible", ["hidden"]),
+    "a tag in pieces": (
+        ["<thi", "nking", ">", "hidden ", "stuff", "</thi", "nking>", "out"],
+        "out",
+        ["hidden stuff"],
+    ),
+    "blanks around the name": (["< thought >hidden</ thought >visible"], "visible", ["hidden"]),
+    "blanks after the bracket": (["<\tthought>hidden</\tthought>visible"], "visible", ["hidden"]),
+    "another case": (["<Thinking >hidden</ Thinking >visible"], "visible", ["hidden"]),
+    "a lone bracket": (["a < b > c"], "a < b > c", []),
+    "an unclosed block": (["before<thought>never closed"], "before", ["never closed"]),
+    **{
+        f"the name {name}": ([f"a<{name}>x</{name}>b"], "ab", ["x"])
+        for name in ("think", "thinking", "thought", "reasoning", "reflection")
+    },
+}
+
+
+@each("name", SEEDS)
+@each("mode", ["auto", "always"])
+def test_a_message_is_separated_in_both_modes(name: str, mode: str) -> None:
+    """Streamed and whole: what nobody quotes is taken out, and kept as a thought."""
+    chunks, visible, thoughts = SEEDS[name]
+
+    assert told(streamed(chunks, tags=mode)) == (visible, thoughts)
+    assert told(whole("".join(chunks), tags=mode)) == (visible, thoughts)
+
+
+@each("mode", ["auto", "always"])
+def test_a_native_thought_comes_first_in_both_modes(mode: str) -> None:
+    """A tagged copy is taken out of the text and not added."""
+    message = read(delta(reasoning_content="Plan", content="<think>Plan</think>4"), tags=mode)
+
+    assert told(message) == ("4", ["Plan"])
+
+
 # More code, and what is none
 
 QUOTED = {
