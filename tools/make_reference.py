@@ -280,7 +280,7 @@ def _cells(contract: Contract) -> tuple[str, ...]:
     places = [f"`{contract.returning.returns_in}`"] if contract.returning.returns_in else []
     if contract.returning.opaque:
         places.append("sealed blocks as they came")
-    if contract.returning.prefix_bound_hint:
+    if contract.returning.prefix_bound is not None:
         places.append("bound to their prefix")
     return demanded, missing, ", ".join(places) or "they have no place"
 

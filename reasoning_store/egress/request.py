@@ -215,10 +215,14 @@ def _reasoning_options(
 def _tools_taken(
     to: Target, inputs: RequestInputs
 ) -> tuple[Sequence[Mapping[str, Any]] | None, list[RequestWarning]]:
-    """Return the tools that are offered to the model, with a warning where it takes none."""
-    if to.contract.messages.takes_tools or not inputs.tools:
+    """Return the tools that are offered to the model, with a warning where it takes none here."""
+    rules, model = to.contract.messages, model_name(to)
+    if not inputs.tools or (rules.takes_tools and rules.tools_api is None):
         return inputs.tools, []
-    return None, [warning("tools_left_out", model=model_name(to))]
+    if not rules.takes_tools:
+        return None, [warning("tools_left_out", model=model)]
+    refused = warning("needs_responses", model=model, api=to.contract.api, other=rules.tools_api)
+    return inputs.tools, [refused]
 
 
 def _cache_break(

@@ -31,7 +31,7 @@ from reasoning_store.egress.verdicts import (
 from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.body_path import value_at
-from reasoning_store.wire.contract import Contract, Floor
+from reasoning_store.wire.contract import Contract, Floor, PrefixCheck
 from reasoning_store.wire.message_writer import Written
 from reasoning_store.wire.reasoning_options import ReasoningOptions, switches_off
 
@@ -50,12 +50,16 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "floor_off": "{host} wants back the reasoning of {messages}, and reasoning.floor is off: "
     "{consequence}; set reasoning.floor to provider",
     "floor_unmet": "{host} wants reasoning back that cannot be sent to it: {reason}; {consequence}",
-    "binding": "{host} binds reasoning to everything before it, and {change}; {advice}",
+    "binding": "{host} binds reasoning to everything before it, and {change}: {consequence}; "
+    "{advice}",
+    "earlier_unread": "{model} reads reasoning of the open turn only; that of earlier turns is "
+    "sent and not read; leave it out with reasoning.stripFromContext=priorTurns",
     "parameter_unsent": "{keys} is left out: {model} has no parameter for this value",
     "parameter_held": "{model} continues a turn as it began, with reasoning or without; left out "
     "now, and sent from the next user message on: {keys}",
     "reasoning_off": "{model} takes tools in {api} only without reasoning, and this request "
     'switches reasoning off; use api="openai.responses" to reason with tools',
+    "needs_responses": '{model} refuses tools in {api}; use api="{other}" to offer tools',
     "reply_last": "{host} refuses a conversation that ends with the model's own message while "
     "the model thinks; append the user's next message{advice}",
     "turn_begun": "the provider takes no reasoning in a turn that began without; "
@@ -139,12 +143,25 @@ def selection_warnings(
     host, rules = to.provider or to.contract.demanded_by or "the provider", to.contract.returning
     if demanded_messages(to.contract) is not None:
         warnings += _floor_warnings(selected, settings, to, host)
-    if rules.prefix_bound_hint is not None:
+    if rules.prefix_bound is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
         if change is not None:
-            advice = rules.prefix_bound_hint
-            warnings.append(warning("binding", host=host, change=change, advice=advice))
+            about = {
+                "consequence": _OF_CHANGED_PREFIX[rules.prefix_bound],
+                "advice": rules.prefix_bound_hint,
+            }
+            warnings.append(warning("binding", host=host, change=change, **about))
+    if not rules.reads_earlier_turns and any(
+        one.sends_reasoning and not one.position.in_open_turn for one in selected
+    ):
+        warnings.append(warning("earlier_unread", model=model_name(to)))
     return tuple(warnings)
+
+
+_OF_CHANGED_PREFIX: Final[Mapping[PrefixCheck, str]] = {
+    "refuse": "the request is refused",
+    "drop": "the reasoning after that is dropped without an error",
+}
 
 
 def _floor_warnings(

@@ -24,9 +24,11 @@ WarningCode: TypeAlias = Literal[
     "floor_off",
     "floor_unmet",
     "binding",
+    "earlier_unread",
     "parameter_unsent",
     "parameter_held",
     "reasoning_off",
+    "needs_responses",
     "reply_last",
     "turn_begun",
     # repairs

@@ -113,7 +113,7 @@ class SessionView:
 
         Only a host that binds reasoning to all that precedes it needs them.
         """
-        if to.contract.returning.prefix_bound_hint is None:
+        if to.contract.returning.prefix_bound is None:
             return items
         from reasoning_store.egress.usage import first_thinking_sent
 

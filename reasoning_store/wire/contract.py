@@ -14,6 +14,8 @@ from reasoning_store.conversation.blocks import MediaKind
 
 Floor: TypeAlias = Literal["none", "open_calls", "all_calls", "open_turn_with_call", "all"]
 """The messages whose reasoning a provider demands back."""
+PrefixCheck: TypeAlias = Literal["refuse", "drop"]
+"""A provider's answer to reasoning after a changed prefix: refuse the request, or drop it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,14 @@ class ReturnRules:
     """The place of a call's signature, if that and no thought is demanded."""
     dummy_signature: str | None = None
     """The documented signature for a call that has lost its own."""
-    prefix_bound_hint: str | None = None
-    """The remedy, if reasoning is valid only after the exact prefix it was made for."""
+    prefix_bound: PrefixCheck | None = None
+    """The provider's answer to a changed prefix, if reasoning is bound to it."""
+    prefix_bound_hint: str = (
+        "keep reasoning.stripFromContext at none or all, and system and tools as they are"
+    )
+    """The remedy for bound reasoning."""
+    reads_earlier_turns: bool = True
+    """Whether the model reads reasoning of earlier turns at all."""
     reasoning_needs_follower: bool = False
     """Whether reasoning with an id must be followed by the items it led to, which may name their
     ids only then."""
@@ -111,6 +119,8 @@ class MessageRules:
     """The kinds of media that the model takes; others are left out."""
     takes_tools: bool = True
     """Whether the model can be offered tools."""
+    tools_api: str | None = None
+    """The only api in which the model takes tools, where that is another one."""
     stateless: bool = False
     """Whether the host is asked to store nothing and to return its ciphertext."""
 

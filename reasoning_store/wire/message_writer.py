@@ -16,7 +16,12 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.provider_turns import OpenTurn, TurnRules
-from reasoning_store.wire.reasoning_options import NotSent, ReasoningOptions, write_options
+from reasoning_store.wire.reasoning_options import (
+    NotSent,
+    ReasoningOptions,
+    write_earlier_turns,
+    write_options,
+)
 
 Part: TypeAlias = dict[str, Any]
 LeaveOut: TypeAlias = Callable[[Block], None]
@@ -111,8 +116,10 @@ class MessageWriter(ABC):
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         """Put the written messages, the system prompt and the tools into a body."""
 
-    def complete_body(self, body: Part, turn: OpenTurn) -> None:  # noqa: B027  (most need nothing)
+    def complete_body(self, body: Part, turn: OpenTurn) -> None:
         """Put the fields into a body that depend on its parameters of reasoning."""
+        if turn.thoughts_before:
+            write_earlier_turns(self.contract.reasoning, body)
 
     def messages(self) -> list[Part]:
         """Return the written messages."""

@@ -85,10 +85,10 @@ def write_earlier_turns(switches: ReasoningSwitches, body: dict[str, Any]) -> No
         return
     switch = switches.enabled_at
     if switch and switch.rpartition(".")[0] == path.rpartition(".")[0]:
-        # One object holds both, and is not whole without its switch.
+        # One object holds both, and is not whole without its type.
         if switches.off is not None and value_at(body, switch) == switches.off:
             return
-        if "." in switch and switches.on is not None:
+        if switch.endswith(".type") and switches.on is not None:
             put_at(body, switch, switches.on, over=False)
     put_at(body, path, switches.earlier_turns_as)
 

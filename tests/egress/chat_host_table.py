@@ -4,9 +4,9 @@
 came in that field, ``seal`` where ciphertext goes. ``demanded`` are the thoughts that are
 sent though no setting asks for them, ``filled`` what stands in for a missing one, message by
 message. ``reads`` names the makers whose seals the model is sent. ``on`` and ``off``, ``low``
-and ``max`` effort and a ``budget`` are what the body says of reasoning,
-and ``tools`` what it says with a tool, where that is another; ``kept`` is what it
-says when a thought of a closed turn is in it. What is not said is not there.
+and ``max`` effort and a ``budget`` are what the body says of reasoning, ``minimal``, ``medium``
+and ``tools`` what it says of these efforts and with a tool, where that is another; ``kept`` is
+what it says when a thought of a closed turn is in it. What is not said is not there.
 """
 
 from __future__ import annotations
@@ -46,14 +46,23 @@ EXPECTED: dict[Host, dict[str, Any]] = {
             "reasoning_details": "reasoning_details",
         },
     },
-    ("azure", "gpt-5.6", "openai.chat"): efforts(off="none", low="low", max="max", tools="none"),
+    ("azure", "gpt-5.6", "openai.chat"): efforts(off="none", low="low", max="xhigh", tools="none"),
     ("openai", "gpt-5.4", "openai.chat"): efforts(off="none", low="low", max="xhigh", tools="none"),
-    ("openai", "gpt-5.6", "openai.chat"): efforts(tools="none", off="none", low="low", max="max"),
+    ("openai", "gpt-5.6", "openai.chat"): efforts(tools="none", off="none", low="low", max="xhigh"),
+    ("openai", "gpt-6-sol", "openai.chat"): efforts(
+        tools="none", off="none", low="low", max="xhigh"
+    ),
+    ("openai", "gpt-6.1-terra", "openai.chat"): efforts(
+        tools="none", off="none", low="low", max="xhigh"
+    ),
+    ("openai", "gpt-6.1-sol", "openai.chat"): efforts(low="low", max="xhigh"),
+    ("openai", "gpt-6.2-astra", "openai.chat"): efforts(low="low", max="xhigh"),
+    ("openai", "gpt-7-sol", "openai.chat"): efforts(low="low", max="high"),
     ("openai", "gpt-4o", "openai.chat"): {},
     ("openai", "gpt-5.1-codex", "openai.chat"): efforts(low="low", max="high"),
     ("openai", "gpt-5.1-codex-max", "openai.chat"): efforts(low="low", max="xhigh"),
-    ("openai", "gpt-5", "openai.chat"): efforts(low="low", max="high"),
-    ("azure", "gpt-5-mini", "openai.chat"): efforts(low="low", max="high"),
+    ("openai", "gpt-5", "openai.chat"): efforts(minimal="minimal", low="low", max="high"),
+    ("azure", "gpt-5-mini", "openai.chat"): efforts(minimal="minimal", low="low", max="high"),
     ("openai", "gpt-5.1", "openai.chat"): efforts(off="none", low="low", max="high"),
     ("openai", "gpt-5-pro", "openai.chat"): efforts(low="high", max="high"),
     ("openai", "gpt-5.2-pro", "openai.chat"): efforts(low="medium", max="xhigh"),
@@ -67,7 +76,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "demanded": "closed_call open_call",
         "filled": [{"reasoning_content": ""}, {}, {"reasoning_content": ""}, {}],
         **switch(on="enabled", off="disabled"),
-        **efforts(low="low", max="max"),
+        **efforts(low="low", medium="high", max="max"),
     },
     ("moonshot", "kimi-k2.7-code", "openai.chat"): {
         "thought": "reasoning_content",
@@ -79,7 +88,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "reasoning_content",
         "demanded": "closed_call closed_end open_call open_end",
         "filled": EMPTY,
-        **efforts(low="low", max="max"),
+        **efforts(low="low", medium="high", max="max"),
     },
     ("moonshot", "kimi-k2-thinking", "openai.chat"): {
         "thought": "reasoning_content",
@@ -119,14 +128,14 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "demanded": "open_call",
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
         **switch(on="enabled"),
-        **efforts(low="low", max="max"),
+        **efforts(low="low", medium="high", max="max"),
     },
     ("zai", "glm-5.2", "openai.chat"): {
         "thought": "reasoning_content",
         "demanded": "open_call",
         "kept": {"thinking": {"type": "enabled", "clear_thinking": False}},
         **switch(on="enabled", off="disabled"),
-        **efforts(low="low", max="max"),
+        **efforts(minimal="minimal", low="low", max="max"),
     },
     ("zai", "glm-4.7", "openai.chat"): {
         "thought": "reasoning_content",
@@ -172,6 +181,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "anthropic/claude-opus-5",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -213,6 +223,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "google/gemini-3-pro google/gemini-2.5-pro",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -227,6 +238,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "google/gemini-3-pro google/gemini-2.5-pro",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -242,6 +254,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "openai/gpt-5.6",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -257,6 +270,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "x-ai/grok-5",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -272,6 +286,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "deepseek/deepseek-v4 qwen/qwen4-max",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal"}},
         "low": {"reasoning": {"effort": "low"}},
         "max": {"reasoning": {"effort": "max"}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -287,6 +302,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "reads": "deepseek/deepseek-v4 qwen/qwen4-max",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "max", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -338,6 +354,10 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "reasoning",
         **efforts(low="low", max="high"),
     },
+    ("groq", "qwen/qwen3.8-27b", "openai.chat"): {
+        "thought": "reasoning",
+        **efforts(off="none", low="low", max="high"),
+    },
     ("groq", "qwen/qwen3-32b", "openai.chat"): {
         "thought": "reasoning",
         **efforts(off="none", low="default", max="default"),
@@ -354,7 +374,17 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     ("xai", "grok-5", "openai.chat"): {
         "thought": "reasoning_content",
         "seal": "encrypted_content",
-        **efforts(off="none", low="low", max="xhigh"),
+        **efforts(low="low", max="high"),
+    },
+    ("xai", "grok-4.3", "openai.chat"): {
+        "thought": "reasoning_content",
+        "seal": "encrypted_content",
+        **efforts(off="none", low="low", max="high"),
+    },
+    ("xai", "grok-4.7", "openai.chat"): {
+        "thought": "reasoning_content",
+        "seal": "encrypted_content",
+        **efforts(low="low", max="xhigh"),
     },
     ("xai", "grok-4-fast-reasoning", "openai.chat"): {
         "thought": "reasoning_content",
@@ -363,9 +393,15 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     ("xai", "grok-3-mini", "openai.chat"): {
         "thought": "reasoning_content",
         "seal": "encrypted_content",
-        **efforts(low="low", max="high"),
+        **efforts(low="low", medium="high", max="high"),
     },
     ("together", "zai-org/GLM-5.3", "openai.chat"): {
+        "thought": "reasoning_content",
+        "back": {"reasoning": "reasoning"},
+        "on": {"reasoning": {"enabled": True}},
+        **efforts(low="low", max="max"),
+    },
+    ("together", "zai-org/GLM-5.1", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning": "reasoning"},
         "on": {"reasoning": {"enabled": True}},
@@ -398,21 +434,21 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "seal": "thinking_blocks",
         "demanded": "open_call",
         "reads": "anthropic/claude-opus-5",
-        **efforts(off="none", low="low", max="max"),
+        **efforts(off="none", minimal="minimal", low="low", max="max"),
     },
     ("litellm", "gemini/gemini-3-pro", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning_details": "reasoning_details"},
         "seal": "thinking_blocks",
         "reads": "gemini/gemini-3-pro",
-        **efforts(off="none", low="low", max="max"),
+        **efforts(off="none", minimal="minimal", low="low", max="max"),
     },
     ("litellm", "xai/grok-5", "openai.chat"): {
         "thought": "reasoning_content",
         "back": {"reasoning_details": "reasoning_details"},
         "seal": "thinking_blocks",
         "reads": "xai/grok-5",
-        **efforts(off="none", low="low", max="max"),
+        **efforts(off="none", minimal="minimal", low="low", max="max"),
     },
     ("github-copilot", "claude-opus-5", "openai.chat"): {
         "thought": "reasoning_text",
@@ -439,6 +475,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "seal": "reasoning_details",
         "on": {"reasoning": {"enabled": True}},
         "off": {"reasoning": {"enabled": False}},
+        "minimal": {"reasoning": {"effort": "minimal", "enabled": True}},
         "low": {"reasoning": {"effort": "low", "enabled": True}},
         "max": {"reasoning": {"effort": "xhigh", "enabled": True}},
         "budget": {"reasoning": {"max_tokens": 2048, "enabled": True}},
@@ -463,25 +500,25 @@ EXPECTED: dict[Host, dict[str, Any]] = {
     ("tencent", "deepseek-v4", "openai.chat"): {"thought": "reasoning_content"},
     ("google", "gemini-2.5-flash", "openai.chat"): {
         "budget": GOOGLES_BUDGET,
-        **efforts(off="none", low="low", max="high"),
+        **efforts(off="none", minimal="minimal", low="low", max="high"),
     },
     ("google", "gemini-2.5-pro", "openai.chat"): {
         "budget": GOOGLES_BUDGET,
-        **efforts(low="low", max="high"),
+        **efforts(minimal="minimal", low="low", max="high"),
     },
     ("google", "gemini-3-pro", "openai.chat"): {
         "filled": UNSIGNED,
         "budget": GOOGLES_BUDGET,
-        **efforts(low="low", max="high"),
+        **efforts(minimal="minimal", low="low", max="high"),
     },
     ("vertex", "gemini-2.5-pro", "openai.chat"): {
         "budget": GOOGLES_BUDGET,
-        **efforts(low="low", max="high"),
+        **efforts(minimal="minimal", low="low", max="high"),
     },
     ("vertex", "gemini-3-pro", "openai.chat"): {
         "filled": UNSIGNED,
         "budget": GOOGLES_BUDGET,
-        **efforts(low="low", max="high"),
+        **efforts(minimal="minimal", low="low", max="high"),
     },
     ("mistral", "magistral-medium", "openai.chat"): {
         "thought": "content",
@@ -496,11 +533,14 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "filled": [{}, {}, {}, {"prefix": True}],
         **efforts(off="none", low="low", max="high"),
     },
+    ("mistral", "codestral-2508", "openai.chat"): {
+        "filled": [{}, {}, {}, {"prefix": True}],
+    },
     ("mistral", "mistral-medium-3.5", "openai.chat"): {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        **efforts(off="none", max="high"),
+        **efforts(off="none", medium="high", max="high"),
     },
     (None, "some-mistral", "mistral.chat"): {
         "thought": "content",
@@ -523,7 +563,7 @@ EXPECTED: dict[Host, dict[str, Any]] = {
         "thought": "content",
         "seal": "content",
         "filled": [{}, {}, {}, {"prefix": True}],
-        **efforts(off="none", max="high"),
+        **efforts(off="none", medium="high", max="high"),
     },
     ("cohere", "command-a-reasoning", "cohere.chat"): {
         "thought": "content",

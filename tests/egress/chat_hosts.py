@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import reasoning_store as rs
@@ -70,8 +71,17 @@ def _with_tools(host: Host) -> dict[str, Any]:
         model=model,
         api=api,
     )
-    said = _beside(request)
-    return {} if said == _said(host, effort="low") else said
+    return _other_than(_said(host, effort="low"), _beside(request))
+
+
+def _other_than(expected: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    return {} if said == expected else said
+
+
+def _in_its_own_word(host: Host, effort: str) -> dict[str, Any]:
+    """What the body says of low effort, with the word of another in its place."""
+    said: dict[str, Any] = json.loads(json.dumps(_said(host, effort="low")).replace("low", effort))
+    return said
 
 
 def _call(id: str = "callcall1") -> rs.ToolCallBlock:
@@ -189,7 +199,9 @@ def observed(host: Host) -> dict[str, Any]:
         "reads": reads(host),
         "on": _said(host, enabled=True),
         "off": _said(host, enabled=False),
+        "minimal": _other_than(_said(host, effort="low"), _said(host, effort="minimal")),
         "low": _said(host, effort="low"),
+        "medium": _other_than(_in_its_own_word(host, "medium"), _said(host, effort="medium")),
         "max": _said(host, effort="max"),
         "tools": _with_tools(host),
         "budget": _said(host, budgetTokens=2048),

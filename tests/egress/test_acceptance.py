@@ -140,7 +140,8 @@ def test_what_is_asked_of_the_model_is_accepted(target: Target, asked: dict[str,
 
 MODELS = (
     "gpt-4o ft:gpt-4.1-mini:ours gpt-5-chat-latest o1-mini o3 o4-mini gpt-5 gpt-5-mini gpt-5-pro "
-    "gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max gpt-5.2 gpt-5.2-pro gpt-5.3-codex gpt-5.6"
+    "gpt-5-codex gpt-5.1 gpt-5.1-codex gpt-5.1-codex-max gpt-5.2 gpt-5.2-pro gpt-5.3-codex gpt-5.6 "
+    "gpt-6-astra gpt-6-sol gpt-6-luna gpt-6.1-sol gpt-6.1-terra gpt-6.2-astra gpt-6.2-sol gpt-7-sol"
 ).split()
 
 
@@ -157,7 +158,22 @@ def test_an_effort_is_sent_only_to_a_model_that_takes_it(provider: str, api: str
         assert bool(sent) != any(item.code == "parameter_unsent" for item in request.warnings)
 
 
-@pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.5", "gpt-5.6"])
+@pytest.mark.parametrize("model", ["gpt-6-astra", "gpt-6.1-sol", "gpt-6.2-sol", "gpt-6.3-terra"])
+def test_tools_that_a_model_takes_only_in_responses_warn(model: str) -> None:
+    """The protocol does not change with the model; the warning names the one that works."""
+    ask: dict[str, Any] = {"settings": {"reasoning.effort": "high"}, "provider": "openai"}
+    request = rs.build_request([rs.user("q")], model=model, tools=TOOLS, **ask)
+    (warning,) = request.warnings
+
+    assert (request.target.api, "tools" in request.body) == ("openai.chat", True)
+    assert warning.code == "needs_responses"
+    assert 'api="openai.responses"' in warning.text
+    assert rs.build_request([rs.user("q")], model=model, **ask).warnings == ()
+    there = {"model": model, "api": "openai.responses", **ask}
+    assert rs.build_request([rs.user("q")], tools=TOOLS, **there).warnings == ()
+
+
+@pytest.mark.parametrize("model", ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-6-luna", "gpt-6.1-terra"])
 def test_reasoning_is_switched_off_where_tools_are_refused_with_it(model: str) -> None:
     """In Chat Completions; Responses takes both."""
     effort: dict[str, Any] = {"reasoning.effort": "high"}

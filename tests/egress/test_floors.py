@@ -245,6 +245,35 @@ def test_a_rolling_strip_breaks_what_reasoning_is_bound_to(strip: str, warns: in
     assert all("reasoning.stripFromContext" in text for text in found)
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "says"),
+    [
+        ("anthropic", "claude-opus-5-5", "the request is refused"),
+        ("openai", "gpt-6.2-sol", "without an error"),
+        ("openai", "gpt-6.3-astra", "without an error"),
+        ("openai", "gpt-6.1-sol", None),
+    ],
+)
+def test_a_changed_prefix_warns_with_what_the_provider_does(
+    provider: str, model: str, says: str | None
+) -> None:
+    """One refuses the request; the other drops the thoughts and answers."""
+    to: dict[str, Any] = {"provider": provider, "model": model, "api": API_OF[provider]}
+    made = rs.assistant(SEALED_BY[provider], "One.", origin=rs.Origin(**to))
+    changed = (rs.Message(role="user", status="erased"), rs.user("1?"), made, rs.user("2?"))
+    warnings = rs.build_request(changed, settings=KEEP, **to).warnings
+
+    assert [item.code for item in warnings] == (["binding"] if says else [])
+    assert all(says in item.text for item in warnings if says)
+
+
+API_OF = {"anthropic": "anthropic.messages", "openai": "openai.responses"}
+SEALED_BY = {
+    "anthropic": SIGNED,
+    "openai": rs.ThinkingBlock(encrypted="gAAA", source_field="reasoning.encrypted_content"),
+}
+
+
 def test_an_erased_message_breaks_the_seals_after_it() -> None:
     """The prefix is not what it was."""
     erased = (rs.Message(role="user", status="erased"), *BOUND_TURNS)

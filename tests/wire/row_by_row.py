@@ -144,6 +144,11 @@ SAID = {
     "https://bedrock-mantle.us-east-1.api.aws/v1/responses": "openai.responses",
     "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1": "anthropic.messages",
     "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse": "bedrock.converse",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/invoke": "anthropic.messages",
+    "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/invoke-with-response-stream": (
+        "anthropic.messages"
+    ),
+    "https://example.org/invoke": "openai.chat",
     "https://example.org/model/m/converse": "bedrock.converse",
     "https://example.org/model/m/converse-stream": "bedrock.converse",
     "https://ollama.com/v1": "openai.chat",

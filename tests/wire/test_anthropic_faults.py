@@ -164,9 +164,11 @@ def test_the_rows_of_the_protocol() -> None:
 
 
 def test_fields_of_the_whole_message_are_kept_with_it() -> None:
-    """A container is named in the next request, and belongs to no block."""
+    """A container is named in the next request, a thought that was dropped by its place."""
     container = {"id": "container_1", "expires_at": "2026-11-18T12:00:00Z"}
     edits = {"applied_edits": [{"type": "clear_thinking_20251015", "cleared_thinking_turns": 1}]}
+    path, reason = "messages.1.content.0", "prefix_binding_mismatch"
+    dropped = [{"type": "thinking_dropped", "path": path, "reason": reason}]
     events = [
         {"type": "message_start", "message": {"id": "msg_1", "content": [], "container": None}},
         {
@@ -177,6 +179,7 @@ def test_fields_of_the_whole_message_are_kept_with_it() -> None:
                 "container": container,
             },
             "context_management": edits,
+            "input_transformations": dropped,
         },
     ]
     body = {
@@ -186,8 +189,14 @@ def test_fields_of_the_whole_message_are_kept_with_it() -> None:
         "stop_sequence": "##",
         "container": container,
         "context_management": edits,
+        "input_transformations": dropped,
     }
-    kept = {"container": container, "stop_sequence": "##", "context_management": edits}
+    kept = {
+        "container": container,
+        "stop_sequence": "##",
+        "context_management": edits,
+        "input_transformations": dropped,
+    }
 
     for message in (streamed(events), whole(body)):
         assert message.metadata == {"providerMetadata": kept}

@@ -327,7 +327,10 @@ LEVELS = {
     "gemini-3.1-pro-preview": "LOW LOW MEDIUM HIGH HIGH HIGH",
     "gemini-3-flash-preview": "MINIMAL LOW MEDIUM HIGH HIGH HIGH",
     "gemini-3.5-flash": "MINIMAL LOW MEDIUM HIGH HIGH HIGH",
-    MODEL: "MINIMAL LOW MEDIUM HIGH XHIGH XHIGH",
+    "gemini-3.6-flash": "MINIMAL LOW MEDIUM HIGH HIGH HIGH",
+    "gemini-3.7-flash": "LOW LOW MEDIUM HIGH HIGH HIGH",
+    MODEL: "LOW LOW MEDIUM HIGH HIGH HIGH",
+    "gemini-4-argon": "LOW LOW MEDIUM HIGH HIGH HIGH",
 }
 BUDGETS = {
     "gemini-2.5-pro": (1024, 1024, 8192, 24576, 32768, 32768),

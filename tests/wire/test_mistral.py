@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from mistralai.client.models import ChatCompletionResponse, CompletionEvent
 
+import reasoning_store as rs
 from reasoning_store.conversation.blocks import (
     Message,
     RawBlock,
@@ -34,6 +35,28 @@ def thinking(*pieces: Any, **fields: Any) -> dict[str, Any]:
     """A thinking chunk, whose thinking is a list."""
     texts = [{"type": "text", "text": item} if isinstance(item, str) else item for item in pieces]
     return {"type": "thinking", "thinking": texts, **fields}
+
+
+NOT_REASONING = (
+    "codestral-2508 ministral-8b-latest open-mistral-nemo open-mixtral-8x22b pixtral-large-latest "
+    "mistral-small-2503 mistral-medium-2508 mistral-large-2411"
+).split()
+REASONING = "magistral-medium-2509 mistral-small-2603 mistral-medium-2604 mistral-large-4".split()
+
+
+@pytest.mark.parametrize("api", ["mistral.chat", "openai.chat", "openai.responses"])
+def test_thoughts_go_back_only_to_models_that_reason(api: str) -> None:
+    """The others refuse a request with thinking in it."""
+
+    def kept(model: str) -> bool:
+        thought = ThinkingBlock(thought="Hm.")
+        history = [rs.user("Hi"), rs.assistant(thought, "Hello."), rs.user("And?")]
+        keep = {"reasoning.includeInContext": True}
+        request = rs.build_request(history, provider="mistral", model=model, api=api, settings=keep)
+        assert ("Hm." in str(request.body)) is request.verdicts[0].kept
+        return request.verdicts[0].kept
+
+    assert [model for model in (*NOT_REASONING, *REASONING) if kept(model)] == REASONING
 
 
 def streamed(*events: Any) -> Message:

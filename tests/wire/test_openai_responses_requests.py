@@ -357,7 +357,19 @@ def test_a_host_that_can_is_asked_to_keep_nothing(
 
 
 EFFORTS = {
+    ("openai", "gpt-6.2-astra"): "- low low medium high xhigh max",
+    ("openai", "gpt-6.1-sol"): "- low low medium high xhigh max",
+    ("azure", "gpt-6-astra"): "- low low medium high xhigh max",
+    ("openai", "gpt-6.1-terra"): "none low low medium high xhigh max",
+    ("openai", "gpt-6-luna"): "none low low medium high xhigh max",
+    ("azure", "gpt-6-sol"): "none low low medium high xhigh max",
     ("openai", "gpt-5.6"): "none low low medium high xhigh max",
+    ("openai", "gpt-5.5-pro"): "- medium medium medium high xhigh xhigh",
+    ("openai", "gpt-5.2-pro"): "- medium medium medium high xhigh xhigh",
+    ("openai", "gpt-5-pro"): "- high high high high high high",
+    ("openai", "gpt-5.2"): "none low low medium high xhigh xhigh",
+    ("openai", "gpt-7-sol"): "- low low medium high high high",
+    ("openai", None): "- low low medium high high high",
     ("openai", "gpt-5.4-mini"): "none low low medium high xhigh xhigh",
     ("openai", "gpt-5.3-codex"): "- low low medium high xhigh xhigh",
     ("openai", "gpt-5.1"): "none low low medium high high high",
@@ -368,15 +380,24 @@ EFFORTS = {
     ("openai", "gpt-4o"): "- - - - - - -",
     ("openai", "gpt-5-chat-latest"): "- - - - - - -",
     ("azure", "my-deployment"): "- low low medium high high high",
-    ("xai", "grok-4.3"): "none low low medium high xhigh xhigh",
+    ("xai", "grok-4.3"): "none low low medium high high high",
+    ("xai", "grok-4.6"): "- low low medium high high high",
+    ("xai", "grok-4.7"): "- low low medium high xhigh xhigh",
+    ("xai", "grok-5"): "- low low medium high high high",
+    ("xai", "grok-4-fast-reasoning"): "- - - - - - -",
+    ("xai", "grok-3-mini"): "- low low high high high high",
+    ("deepseek", "deepseek-flash"): "none low low high high high max",
     ("mistral", "mistral-medium-3.5"): "none high high high high high high",
+    ("mistral", "codestral-latest"): "- - - - - - -",
     ("vllm", "openai/gpt-oss-20b"): "- low low medium high high high",
     (None, "m"): "- - - - - - -",
 }
 
 
 @each("provider, model", EFFORTS)
-def test_effort_is_sent_in_the_parameters_of_the_model(provider: str | None, model: str) -> None:
+def test_effort_is_sent_in_the_parameters_of_the_model(
+    provider: str | None, model: str | None
+) -> None:
     """The nearest that it knows; what cannot be said is reported."""
     found = []
     for effort in ("none", "minimal", "low", "medium", "high", "xhigh", "max"):
@@ -409,6 +430,47 @@ def test_reasoning_is_off_where_the_model_has_a_word_for_it() -> None:
     assert asks("openai", "gpt-4o", api=API, enabled=True) == ({}, ("enabled",))
 
 
+CONTEXTS = {
+    ("openai", "gpt-6.2-sol"): ("all_turns", []),
+    ("openai", "gpt-6-luna"): ("all_turns", []),
+    ("openai", "gpt-5.6-terra"): ("all_turns", []),
+    ("openai", "gpt-5.5"): ("all_turns", []),
+    ("openai", "gpt-5.4-pro"): ("all_turns", []),
+    ("azure", "gpt-5.4-mini"): ("all_turns", []),
+    ("openai", "gpt-5.2-pro"): (None, ["earlier_unread"]),
+    ("openai", "gpt-5.3-codex"): (None, ["earlier_unread"]),
+    ("openai", "gpt-5.2"): (None, ["earlier_unread"]),
+    ("openai", "gpt-5.1"): (None, ["earlier_unread"]),
+    ("azure", "gpt-5-mini"): (None, ["earlier_unread"]),
+    ("openai", "gpt-5-pro"): (None, ["earlier_unread"]),
+    ("azure", "o3"): (None, ["earlier_unread"]),
+    ("azure", "my-deployment"): (None, []),
+    ("openrouter", "openai/gpt-5.6-sol"): ("all_turns", []),
+    ("openrouter", "openai/gpt-5.5"): (None, []),
+}
+
+
+@each("provider, model", CONTEXTS)
+def test_earlier_turns_are_asked_to_be_read_or_said_to_be_unread(provider: str, model: str) -> None:
+    """Only where thoughts of an earlier turn are sent; those of the open turn are always read."""
+    origin = rs.Origin(provider=provider, model=model, api=API)
+    seal = rs.ThinkingBlock(encrypted="gAAA", source_field="reasoning.encrypted_content")
+    loop = [rs.user("a"), rs.assistant(seal, CALL, origin=origin), answers(rs.assistant(CALL), "x")]
+    closed = [*loop, rs.assistant("b", origin=origin), rs.user("c")]
+
+    def built(messages: list[rs.Message], **chosen: Any) -> tuple[Any, list[str]]:
+        request = rs.build_request(
+            messages, provider=provider, model=model, api=API, settings={**KEEP, **chosen}
+        )
+        return request.body.get("reasoning"), [item.code for item in request.warnings]
+
+    context, codes = CONTEXTS[provider, model]
+    assert built(closed) == ({"context": context} if context else None, codes)
+    assert built(loop) == (None, [])
+    for left_out in ({KEY: False}, {"reasoning.stripFromContext": "priorTurns"}):
+        assert built(closed, **left_out) == (None, [])
+
+
 def test_openrouter_takes_a_budget_in_place_of_an_effort() -> None:
     """One of both: the budget is the more exact."""
     assert asks("openrouter", "m", api=API, budget_tokens=2048, effort="high") == (
@@ -423,7 +485,8 @@ def test_a_budget_is_reported_where_there_is_no_place_for_one() -> None:
     assert asks("openai", "gpt-5.6", api=API, budget_tokens=2048) == ({}, ("budget_tokens",))
 
 
-KEEP = {"reasoning.includeInContext": True}
+KEY = "reasoning.includeInContext"
+KEEP = {KEY: True}
 
 
 @each(

@@ -35,8 +35,15 @@ from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.protocol import Event
 from reasoning_store.wire.usage_counts import make_usage, read_counts
 
-_WHOLE: Final = ("container", "context_management", "stop_details", "stop_sequence")
-"""Fields of the message as a whole; a container, for one, is named in the next request."""
+_WHOLE: Final = (
+    "container",
+    "context_management",
+    "input_transformations",
+    "stop_details",
+    "stop_sequence",
+)
+"""Fields of the message as a whole: a container is named in the next request, and the input's
+transformations name the thoughts that were dropped from this one."""
 
 _COUNTS: Final = {
     "input": ("input_tokens",),

@@ -32,8 +32,6 @@ from reasoning_store.wire.openai_chat.reply import (
     join_parts,
     write_reply,
 )
-from reasoning_store.wire.provider_turns import OpenTurn
-from reasoning_store.wire.reasoning_options import write_earlier_turns
 from reasoning_store.wire.tools import media_base64, media_url, system_texts
 
 SDK_PARAMETERS: Final = frozenset(
@@ -78,10 +76,6 @@ class ChatWriter(MessageWriter):
         body["messages"] = [*system_messages(system), *self.messages()]
         if tools:
             body["tools"] = [write_function_tool(tool) for tool in tools]
-
-    def complete_body(self, body: Part, turn: OpenTurn) -> None:
-        if turn.thoughts_before:
-            write_earlier_turns(self.contract.reasoning, body)
 
     def messages(self) -> list[dict[str, Any]]:
         out = super().messages()
