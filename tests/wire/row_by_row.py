@@ -15,7 +15,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -24,6 +24,7 @@ from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import contract_lookup
+from reasoning_store.wire.contract_lookup import mirrored_fields
 
 Tables = dict[str, Any]
 
@@ -244,6 +245,20 @@ KEPT_IN_TEXT: dict[str, tuple[tuple[str | None, str | None], ...]] = {
 }
 """The protocols whose text holds no delimiters, at these hosts: what looks like one was said."""
 
+LEADING = ("azure", "openai")
+"""The hosts where only a block that begins the answer is a thought."""
+
+UNOPENED: dict[tuple[str | None, str], str] = {
+    (None, "openai.responses"): "y",
+    ("vllm", "openai.responses"): "y",
+    ("ollama", "ollama.chat"): "y",
+    **{
+        (host, "openai.chat"): "x\n\n\ny"
+        for host in "google mistral novita openrouter snowflake vercel vertex".split()
+    },
+}
+"""What is shown of a text that closes a thought which only a server's template may have opened."""
+
 NAMES = ("api", "ending", "segment")
 """The tables whose rows are a name and what it stands for."""
 
@@ -391,6 +406,12 @@ def expectations() -> Iterator[Expectation]:
         for host, model in places:
             keeps = partial(visible, host, model, api, "<think>x</think>y")
             yield Expectation(f"text of {host} {model} {api}", keeps, "<think>x</think>y")
+    for host in LEADING:
+        keeps = partial(visible, host, None, "openai.chat", "y <think>x</think>")
+        yield Expectation(f"later tags of {host}", keeps, "y <think>x</think>")
+    for (server, api), shown in UNOPENED.items():
+        shows = partial(visible, server, None, api, "x\n</think>\n\ny")
+        yield Expectation(f"unopened thought of {server} {api}", shows, shown)
     for model, form in DELIMITED.items():
         for host in ("vllm", None):
             shows = partial(visible, host, model, None, form.format("secret") + "shown")
@@ -478,7 +499,10 @@ def is_read_by_ingress(tables: Tables, row: tuple[str, Any]) -> bool:
             contract_lookup.find_contract(item.get("provider"), model, item["api"])
             for model in models
         ]
-        return [{"provider": one.provider, "api": one.api, "reading": one.reading} for one in found]
+        return [
+            {"api": one.api, "reading": replace(one.reading, fields=mirrored_fields(one))}
+            for one in found
+        ]
 
     with in_force(tables):
         before = told()
