@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, or_, select
+from sqlalchemy import Connection, and_, bindparam, column, literal_column, select, values
 
 from reasoning_store.conversation import codec
 from reasoning_store.ledger.branches import WHOLE, decode_branch
@@ -36,26 +36,25 @@ _AT_ONCE = 32
 """Messages that one statement reads: a usual page, with what is looked at beyond it."""
 _NAMES = tuple([(f"key{n}", f"branch{n}", f"position{n}") for n in range(_AT_ONCE)])
 _NOWHERE = dict.fromkeys(chain(*_NAMES), -1)
-
-
-def _named(columns: Any) -> ColumnElement[bool]:
-    """Return the condition that a row is at one of the places that the parameters name."""
-    key = (columns.session_key, columns.branch, columns.position)
-    return or_(
-        *[
-            and_(*[column == bindparam(name) for column, name in zip(key, names, strict=True)])
+_KEY = (_m.session_key, _m.branch, _m.position)
+# A table that is joined: from conditions joined by OR a server may read every message instead.
+_ASKED = (
+    values(*[column(one.name, one.type) for one in _KEY])
+    .data(
+        [
+            tuple([bindparam(name, type_=one.type) for name, one in zip(names, _KEY, strict=True)])
             for names in _NAMES
         ]
     )
-
-
-_CURRENT = sessions.join(
-    branches, and_(_b.session_key == _s.session_key, _b.branch == _s.current_branch)
+    .cte("asked")
 )
+_IS_CURRENT = and_(_b.session_key == _s.session_key, _b.branch == _s.current_branch)
 _SESSIONS = Statement(
     select(*COLUMNS, *WHOLE)
-    .select_from(_CURRENT)
-    .where(_s.session_key.in_([bindparam(key) for key, *_ in _NAMES]))
+    .select_from(
+        _ASKED.join(sessions, _s.session_key == _ASKED.c.session_key).join(branches, _IS_CURRENT)
+    )
+    .where(_ASKED.c.branch == literal_column("0"))
 )
 _MESSAGES = Statement(
     select(
@@ -63,20 +62,20 @@ _MESSAGES = Statement(
         *WHOLE,
         *(_m.branch, _w.text, _w.data, _o.origin, _m.position),
         *(_m[name] for name in READ),
-    )
-    .select_from(
-        _CURRENT.join(messages, _m.session_key == _s.session_key)
+    ).select_from(
+        _ASKED.join(messages, and_(*of_same_message(_m, _ASKED.c)))
+        .join(sessions, _s.session_key == _m.session_key)
+        .join(branches, _IS_CURRENT)
         .join(bodies, and_(*of_same_message(_w, _m)))
         .outerjoin(origins, and_(_o.session_key == _m.session_key, _o.number == _m.origin))
     )
-    .where(_named(_m))
 )
 _THINKING = Statement(
     select(
         *(_t.session_key, _t.branch, _t.position),
         *(_t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data, _t.is_hidden),
     )
-    .where(_named(_t))
+    .select_from(_ASKED.join(thinking_blocks, and_(*of_same_message(_t, _ASKED.c))))
     .order_by(_t.ordinal)
 )
 _BRANCH, _OWN = len(COLUMNS), len(COLUMNS) + len(WHOLE)
@@ -89,7 +88,8 @@ def read(
     """Yield the message at each place, or None if it is not there; a few are read at once."""
     for first in range(0, len(places), _AT_ONCE):
         asked = places[first : first + _AT_ONCE]
-        params = {**_NOWHERE, **dict(zip(chain(*_NAMES), chain(*asked), strict=False))}
+        once = chain(*dict.fromkeys(asked))
+        params = {**_NOWHERE, **dict(zip(chain(*_NAMES), once, strict=False))}
         found: dict[MessageKey, PageRow] = {}
         thoughts: dict[MessageKey, list[Any]] = {}
         if any(not branch for _, branch, _ in asked):
