@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
-from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
+from reasoning_store.conversation.identity import number_messages
 from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
 from reasoning_store.egress.budget import WARN_AT, Budget, assess_budget
 from reasoning_store.ledger.records import Deleted, Erased, Imported, Page, ReportRow
 from reasoning_store.sessions.session import Session
-from reasoning_store.store_state import StoreState
+from reasoning_store.store_state import StoreState, visible_text
 from reasoning_store.stored_values import microseconds
 
 if TYPE_CHECKING:
@@ -27,22 +27,8 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.searching.search import Branches, Within
     from reasoning_store.ledger.transfer.transfer import OnConflict
     from reasoning_store.search_results import Hit, Thought
+    from reasoning_store.sessions.identified import ClientConversation
     from reasoning_store.sessions.settings import OwnerSettings
-
-_LOOKED_UP = 3
-"""How many replies of a client are looked up."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundConversation:
-    """The stored conversation of messages that a client sent."""
-
-    session: Session
-    """The session, on the branch that holds most of the messages."""
-    positions: tuple[int | None, ...]
-    """The position of each message there; ``None`` where the message is not stored."""
-    last: int
-    """The last position of the branch."""
 
 
 class Owner:
@@ -220,17 +206,24 @@ class Owner:
             self._owner, before=microseconds(before, "before")
         )
 
-    def find_conversation(
-        self, messages: Sequence[Message], *, session_id: str | None = None
-    ) -> FoundConversation | None:
-        """Return the stored conversation of messages that a client sends back, if there is one.
+    def identify(
+        self,
+        messages: Sequence[Message],
+        *,
+        system: Sequence[str] = (),
+        session_id: str | None = None,
+        group: str | None = None,
+    ) -> ClientConversation:
+        """Return the stored conversation that a client's messages go on with.
 
-        A client keeps role, text and calls and loses the thinking: a message is found by the parts
-        it keeps. The client may have left messages out, changed some and added new ones. The last
-        three replies are looked up in all sessions; with ``session_id`` only that session is
-        compared, on all of its branches.
+        A client keeps role, text and calls and loses the thoughts. The conversation is known by
+        the client's last reply: by all that stands before it, by the ids of its calls, without the
+        system prompt, or by what stands since the reply before it; never because messages are
+        alike. ``system`` is the system prompt. ``session_id`` names the session; ``group`` is the
+        client's own name of the conversation, or of a group of them.
         """
-        from reasoning_store.ingress.masking import mask_message
+        from reasoning_store.ingress.masking import mask_message, mask_value
+        from reasoning_store.sessions.identified import ClientConversation
 
         masker = self._state.masker
         checked = [
@@ -238,19 +231,13 @@ class Owner:
             for place, message in enumerate(messages)
         ]
         safe = [one if masker is None else mask_message(one, masker) for one in checked]
-        replies = [place for place, one in enumerate(safe) if one.role == "assistant"]
-        found = self._state.ledger.echoes.find(
-            self._owner,
-            [message_echo(one) for one in safe],
-            [*reversed(replies)][:_LOOKED_UP],
-            session_id,
+        system = system if masker is None else mask_value([*system], masker)
+        chain = number_messages(self._owner, safe, system=system, group=group, visible=visible_text)
+        identity = self._state.ledger.echoes.find(
+            self._owner, safe, chain, visible=visible_text, session_id=session_id
         )
-        if found is None:
-            return None
-        row, match = found
-        return FoundConversation(
-            Session(self._state, row, match.branch), match.positions, match.last
-        )
+        asked, owner = chain.asked, self._owner
+        return ClientConversation(self._state, owner, safe, asked, identity, session_id)
 
     def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:
         """Erase all of this owner's sessions and profiles for real.

@@ -5,11 +5,12 @@ from __future__ import annotations
 from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.session import AsyncSessionSettings
 from reasoning_store.aio.store import (
-    AsyncFoundConversation,
+    AsyncClientConversation,
     AsyncOwner,
     AsyncOwnerSettings,
     AsyncProfiles,
 )
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
 from reasoning_store.egress.budget import Budget
@@ -32,9 +33,10 @@ from reasoning_store.ledger.records import (
     ReportRow,
     Verified,
 )
-from reasoning_store.owner import FoundConversation, Owner
+from reasoning_store.owner import Owner
 from reasoning_store.recording.following import Following
 from reasoning_store.search_results import Hit, Thought
+from reasoning_store.sessions.identified import ClientConversation, RestoredReply
 from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.stored_values import Branch, Compaction, Stored, Version
 from reasoning_store.wire.registry import AdapterRegistry
@@ -42,8 +44,9 @@ from reasoning_store.wire.registry import AdapterRegistry
 __all__ = [
     "AdapterRegistry",
     "Alternative",
+    "Asked",
+    "AsyncClientConversation",
     "AsyncFollowing",
-    "AsyncFoundConversation",
     "AsyncOwner",
     "AsyncOwnerSettings",
     "AsyncProfiles",
@@ -51,13 +54,13 @@ __all__ = [
     "BackedUp",
     "Branch",
     "Budget",
+    "ClientConversation",
     "Compaction",
     "ContextUsage",
     "Deleted",
     "Erased",
     "Explanation",
     "Following",
-    "FoundConversation",
     "Hit",
     "Holder",
     "Imported",
@@ -72,6 +75,7 @@ __all__ = [
     "RequestSettings",
     "RequestWarning",
     "Resolved",
+    "RestoredReply",
     "Run",
     "Selection",
     "SessionSettings",

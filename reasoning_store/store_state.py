@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Counts, Message, Origin, TextBlock
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.identity import Asked, ReplyNumbers, number_reply
 from reasoning_store.conversation.notices import give_notice
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage
@@ -51,10 +52,12 @@ class StoreState:
         *,
         at: int | None = None,
         annotations: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> NewMessage:
         """Return a message ready to be written: masked first, then counted.
 
-        ``at`` is its place among several; its annotations are masked already.
+        ``at`` is its place among several; its annotations are masked already. ``asked`` is what a
+        client asked that it answers.
         """
         place = "" if at is None else f"messages.{at}"
         if not isinstance(message, Message):
@@ -68,7 +71,8 @@ class StoreState:
             validation.check_content(message, place and f"{place}.")
             _note_delimiters(message, place and f"{place}.")
         safe = message if self.masker is None else self._mask(message, self.masker)
-        return NewMessage(safe, self.count(safe, encoding), request_facts, annotations)
+        counts, echo = self.count(safe, encoding), _echo(asked, safe)
+        return NewMessage(safe, counts, request_facts, annotations, echo=echo)
 
     def draft_message(self, draft: DraftRow) -> NewMessage | None:
         """Return what has arrived of a reply whose recorder is ended, if anything has."""
@@ -80,7 +84,8 @@ class StoreState:
             return None
         encoding = self.ledger.views.view_totals(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
-        return NewMessage(message, self.count(message, encoding), draft.request_facts, annotations)
+        counts, echo = self.count(message, encoding), _echo(draft.asked, message)
+        return NewMessage(message, counts, draft.request_facts, annotations, echo=echo)
 
     @staticmethod
     def _mask(message: Message, masker: Masker) -> Message:
@@ -116,3 +121,14 @@ def _note_delimiters(message: Message, place: str) -> None:
             " stored and sent with it (rs.normalize_response(text) separates the thinking)",
             stacklevel=2,
         )
+
+
+def visible_text(text: str) -> str:
+    """Return a reply's text without delimiters: a client is given it with them or without."""
+    from reasoning_store.ingress.tags import split_reasoning
+
+    return split_reasoning(text).visible if "<" in text else text
+
+
+def _echo(asked: Asked | None, reply: Message) -> ReplyNumbers | None:
+    return None if asked is None else number_reply(asked, reply, visible_text)

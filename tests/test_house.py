@@ -383,9 +383,10 @@ what_if write_message
 """.split()
 
 RESULTS = """
-AdapterRegistry Alternative AsyncFollowing AsyncFoundConversation AsyncOwner AsyncOwnerSettings
-AsyncProfiles AsyncSessionSettings BackedUp Branch Budget Compaction ContextUsage Deleted Erased
-Explanation Following FoundConversation Hit Holder Imported Owner OwnerSettings Page Problem
-Profile Profiles Range ReportRow RequestSettings RequestWarning Resolved Run Selection
-SessionSettings Split Step Stored Thought TokenCount TokensByKind Verdict Verified Version WhatIf
+AdapterRegistry Alternative Asked AsyncClientConversation AsyncFollowing AsyncOwner
+AsyncOwnerSettings AsyncProfiles AsyncSessionSettings BackedUp Branch Budget ClientConversation
+Compaction ContextUsage Deleted Erased Explanation Following Hit Holder Imported Owner
+OwnerSettings Page Problem Profile Profiles Range ReportRow RequestSettings RequestWarning
+Resolved RestoredReply Run Selection SessionSettings Split Step Stored Thought TokenCount
+TokensByKind Verdict Verified Version WhatIf
 """.split()

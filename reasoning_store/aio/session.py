@@ -11,6 +11,7 @@ from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.recording import AsyncRecording
 from reasoning_store.aio.threads import Threads, awaited, awaited_as
 from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.egress.request import Request
 from reasoning_store.ledger.records import SessionRow
@@ -120,6 +121,7 @@ class AsyncSession(SessionFacts):
         starts_inside: bool | None = None,
         merge: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> AsyncRecording:
         """Return a recording of one reply, to iterate with ``async for``. Not awaited."""
         options = ContextOptions(provider, model, api, base_url)
@@ -133,6 +135,7 @@ class AsyncSession(SessionFacts):
             starts_inside=starts_inside,
             merge=merge,
             metadata=metadata,
+            asked=asked,
         )
         return AsyncRecording(self._threads, make, stream)
 

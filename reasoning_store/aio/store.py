@@ -7,9 +7,16 @@ a disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -17,27 +24,49 @@ from typing import Any, Self
 
 from reasoning_store.aio.session import AsyncSession
 from reasoning_store.aio.threads import Threads, awaited, awaited_as
+from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
 from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.records import Imported, Page
 from reasoning_store.ledger.transfer.transfer import OnConflict
-from reasoning_store.owner import FoundConversation, Owner
+from reasoning_store.owner import Owner
+from reasoning_store.sessions.identified import ClientConversation
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
+from reasoning_store.stored_values import Stored
 from reasoning_store.tokens import DEFAULT_ENCODING
 
 _LANES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncFoundConversation:
-    """The stored conversation of messages that a client sent. See ``FoundConversation``."""
+class AsyncClientConversation:
+    """A conversation as its client sent it, and as it is stored. Made by ``AsyncOwner.identify``.
 
-    session: AsyncSession
-    positions: tuple[int | None, ...]
-    last: int
+    See ``ClientConversation``.
+    """
+
+    def __init__(self, threads: Threads, sync: ClientConversation) -> None:
+        self._threads = threads
+        self._sync = sync
+        self.asked, self.match = sync.asked, sync.match
+        self.first_new, self.missed = sync.first_new, sync.missed
+        self.session = _session_or_none(threads, sync.session)
+
+    restore = awaited(ClientConversation.restore)
+
+    async def append_reply(self, session: AsyncSession, reply: Message) -> Stored:
+        """Append a reply that no recording stores. See ``ClientConversation.append_reply``."""
+        return await self._threads.write(self._sync.append_reply, session._sync, reply)
+
+    async def store(
+        self, new: Sequence[Message], *, otherwise: AsyncSession | None = None
+    ) -> AsyncSession:
+        """Append what is new. See ``ClientConversation.store``."""
+        other = None if otherwise is None else otherwise._sync
+        stored = await self._threads.write(self._sync.store, new, otherwise=other)
+        return AsyncSession(self._threads, stored)
 
 
 def _session_or_none(threads: Threads, sync: Session | None) -> AsyncSession | None:
@@ -46,14 +75,6 @@ def _session_or_none(threads: Threads, sync: Session | None) -> AsyncSession | N
 
 def _page(threads: Threads, sync: Page[Session]) -> Page[AsyncSession]:
     return Page([AsyncSession(threads, item) for item in sync.items], sync.next)
-
-
-def _conversation_or_none(
-    threads: Threads, sync: FoundConversation | None
-) -> AsyncFoundConversation | None:
-    if sync is None:
-        return None
-    return AsyncFoundConversation(AsyncSession(threads, sync.session), sync.positions, sync.last)
 
 
 class AsyncOwner:
@@ -84,7 +105,7 @@ class AsyncOwner:
     session = awaited_as(Owner.session, AsyncSession, by=Threads.write)
     find_session = awaited_as(Owner.find_session, _session_or_none)
     sessions = awaited_as(Owner.sessions, _page)
-    find_conversation = awaited_as(Owner.find_conversation, _conversation_or_none)
+    identify = awaited_as(Owner.identify, AsyncClientConversation)
     delete = awaited(Owner.delete, by=Threads.run_long)
     search = awaited(Owner.search, by=Threads.run_long)
     thoughts = awaited(Owner.thoughts)

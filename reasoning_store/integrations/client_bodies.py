@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
@@ -20,7 +21,7 @@ class ClientMessage(NamedTuple):
     """One message of a body."""
 
     message: rs.Message
-    """Its role, text, calls and results; a client's thinking and media are not read."""
+    """Its role, text, calls and results; other parts as they are, but for its thinking."""
     first: int
     """The index of its first part in the body's list."""
     last: int
@@ -40,6 +41,8 @@ class BodyForm:
     """Returns the parts of a message with another text."""
     unbind: Callable[[Sequence[Any]], list[Any]]
     """Returns the parts of a message that is sent without its thinking."""
+    system_key: str | None
+    """The key of the body that holds the system prompt; its first messages may, too."""
     history: str
     """The format of the importer that reads messages whole."""
     ends: Callable[[Any], bool]
@@ -52,6 +55,12 @@ class BodyForm:
             return [{"role": "user", "content": found}]
         return list(found) if isinstance(found, list) else []
 
+    def system_of(self, body: Mapping[str, Any]) -> list[str]:
+        """Return the system prompt of a body: of a field of its own, and of its first messages."""
+        own = body.get(self.system_key) if self.system_key else None
+        leading = [one.get("content") for one in takewhile(_is_system, self.list_of(body))]
+        return [_text(content) for content in (own, *leading) if content]
+
     def import_messages(self, parts: Sequence[Any]) -> list[rs.Message]:
         """Return these parts of a body as messages to be stored."""
         if not parts:
@@ -59,6 +68,22 @@ class BodyForm:
         lines = [json.dumps({"messages": list(parts)})]
         (conversation,) = formats.conversations(lines, format=self.history)
         return [item.message for item in conversation.items]
+
+
+_SYSTEM: Final = ("system", "developer")
+
+
+def _is_system(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("role") in _SYSTEM
+
+
+def _user_blocks(content: Any) -> list[rs.TextBlock | rs.RawBlock]:
+    """Return a user's text, and each part without text."""
+    parts = content if isinstance(content, list) else []
+    others = [part for part in parts if isinstance(part, Mapping) and "text" not in part]
+    text = _text(content)
+    texts = [rs.TextBlock(text=text)] if text else []
+    return [*texts, *(rs.RawBlock(data=dict(part)) for part in others)]
 
 
 def _text(content: Any) -> str:
@@ -107,7 +132,9 @@ def _read_chat(messages: Sequence[Any]) -> Iterator[ClientMessage]:
             block = _result(message.get("tool_call_id"), content)
             yield ClientMessage(rs.tool(block), index, index, False)
         elif role == "user":
-            yield ClientMessage(rs.user(_text(content)), index, index, False)
+            yield ClientMessage(rs.user(*_user_blocks(content)), index, index, False)
+        elif role in _SYSTEM:
+            yield ClientMessage(rs.system(_text(content)), index, index, False)
 
 
 _CHAT_FIELDS: Final = frozenset({"role", "content", "tool_calls", "refusal", "name", "audio"})
@@ -167,6 +194,8 @@ def _read_anthropic(messages: Sequence[Any]) -> Iterator[ClientMessage]:
                 blocks.append(_call(part.get("id"), part.get("name"), part.get("input")))
             elif kind == "tool_result":
                 blocks.append(_result(part.get("tool_use_id"), part.get("content")))
+            elif not _is_anthropic_thinking(part):
+                blocks.append(rs.RawBlock(data=dict(part)))
         role = message.get("role")
         if role == "assistant":
             yield ClientMessage(rs.assistant(*blocks), index, index, thinks)
@@ -213,14 +242,16 @@ def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
         if all(kind == "item_reference" for kind in kinds):
             continue  # the host has the item
         if role == "assistant":
-            thinks = "reasoning" in kinds
+            thinks = "reasoning" in kinds or "item_reference" in kinds
             blocks = [block for one in run for block in _reply_blocks(one.value)]
             yield ClientMessage(rs.assistant(*blocks), first, last, thinks)
         elif role == "tool":
             block = _result(item.get("call_id"), item.get("output"))
             yield ClientMessage(rs.tool(block), first, last, False)
         elif role == "user":
-            yield ClientMessage(rs.user(_text(item.get("content"))), first, last, False)
+            yield ClientMessage(rs.user(*_user_blocks(item.get("content"))), first, last, False)
+        elif role == "system":
+            yield ClientMessage(rs.system(_text(item.get("content"))), first, last, False)
 
 
 def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
@@ -240,6 +271,8 @@ def _restore_responses(parts: Sequence[Any], written: Sequence[Any]) -> list[Any
 
 def _unbind_responses(parts: Sequence[Any]) -> list[Any]:
     """The id of an item names the reasoning before it: without that the host refuses the id."""
+    if any(item.get("type") == "item_reference" for item in parts):
+        return list(parts)  # the host has the reasoning, and puts it back itself
     return [{name: value for name, value in item.items() if name != "id"} for item in parts]
 
 
@@ -253,6 +286,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_chat,
         replace_text=_replace_chat_text,
         unbind=list,
+        system_key=None,
         history="openai",
         ends=lambda event: False,  # [DONE] ends it
     ),
@@ -263,6 +297,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_responses,
         replace_text=lambda parts, text: list(parts),  # its replies are not rendered
         unbind=_unbind_responses,
+        system_key="instructions",
         history="openai",
         ends=lambda event: isinstance(event, Mapping) and event.get("type") in _LAST_RESPONSE,
     ),
@@ -273,6 +308,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         restore=_restore_anthropic,
         replace_text=_replace_anthropic_text,
         unbind=list,
+        system_key="system",
         history="anthropic",
         ends=lambda event: isinstance(event, Mapping) and event.get("type") == "message_stop",
     ),

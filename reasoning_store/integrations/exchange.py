@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Lock
 from typing import Any
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import BodyForm
+from reasoning_store.results import ClientConversation
 
+MATCH_HEADER = "X-Reasoning-Match"
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
 ERROR_HEADER = "X-Reasoning-Store-Error"
@@ -18,9 +22,9 @@ ERROR_HEADER = "X-Reasoning-Store-Error"
 class Exchange:
     """One request of a client and its reply. Made by ``EchoMatcher.begin``.
 
-    Send ``body``. Then give a whole response to ``record``. Of a stream, call ``begin_stream``,
-    give each piece to ``feed``, call ``begin_stream`` again once ``is_ready``, and call ``finish``
-    before you pass the last event on. Call ``leave`` if the stream breaks off.
+    Send ``body``. Then give a whole response to ``record``. Of a stream, give each piece to
+    ``feed``, call ``begin_stream`` once ``is_ready``, and call ``finish`` before you pass the last
+    event on. Call ``leave`` if the stream breaks off.
     """
 
     def __init__(
@@ -37,14 +41,18 @@ class Exchange:
         """The body to send: that of the client, with the thinking that was put back."""
         self.names = names
         """The provider, the protocol, the model and the address, as ``record`` takes them."""
+        self.conversation: ClientConversation | None = None
+        """The conversation; ``None`` where the store could not be used."""
         self.session: rs.Session | None = None
-        """The session that holds the conversation; ``None`` where the store could not be used."""
+        """The session that holds the conversation, once what the client sent is stored."""
         self.restored = 0
         """How many replies got their thinking back."""
-        self.missed = 0
-        """How many replies without thinking are not in the store."""
+        self.missed: Mapping[int, str] = {}
+        """Why stored thoughts do not go back, by the index of the client's reply."""
         self.left_out = 0
-        """How many replies without thinking have some in the store, which is not sent."""
+        """How many replies have stored thoughts of which none is sent."""
+        self.is_rendered = False
+        """Whether the client is given the thinking in the text."""
         self.reply_id: str | None = None
         """The provider's id of the reply, once it has come."""
         self.error: str | None = None
@@ -55,8 +63,15 @@ class Exchange:
         self._raises = raises
         self._takes_reply_id = takes_reply_id
         self._events: rs.JSONEvents | None = rs.JSONEvents()
+        self.is_stored = False
+        """Whether the conversation is stored, now or with the reply's first event."""
+        self._new: Sequence[rs.Message] | None = None
+        """The client's messages that are to be stored."""
         self._waiting: list[Any] = []
-        """The first events of a stream, until the id is known under which it is recorded."""
+        """The first events of a stream, until it is recorded."""
+        self._beginning = Lock()
+        self._is_over = False
+        """Whether the reply has ended, or the store has failed: nothing more is recorded."""
         self._recording: rs.Recording | None = None
         self._recorded: rs.Recording | None = None
 
@@ -67,9 +82,10 @@ class Exchange:
     def fail(self, error: rs.ReasoningStoreError) -> None:
         """Note an error of the store, which records no more; raise it if that is asked for."""
         refused = isinstance(error, rs.StoreBusy | rs.StoreFull)
-        self.is_unsaved = refused and self._recorded is not None
+        self.is_unsaved = refused and (self._recorded is not None or bool(self._waiting))
         self.error, self._recording = type(error).__name__, None
-        self._takes_reply_id, self._waiting = False, []
+        if not self.is_unsaved:
+            self._waiting, self._is_over = [], True
         if self._raises:
             raise error
 
@@ -81,20 +97,34 @@ class Exchange:
     @property
     def headers(self) -> dict[str, str]:
         """The headers that report what was done."""
-        lacking = self.restored + self.missed + self.left_out
+        lacking = self.restored + len(self.missed) + self.left_out
         found = {RESTORED_HEADER: f"{self.restored}/{lacking}"}
-        for name in ("missed", "left_out"):
-            if count := getattr(self, name):
-                found[RESTORED_HEADER] += f"; {name}={count}"
-        if self.session is not None and _fits_header(self.session.id):
-            found[SESSION_HEADER] = self.session.id
+        if self.missed:
+            why = ", ".join(dict.fromkeys(self.missed.values()))
+            found[RESTORED_HEADER] += f"; missed={len(self.missed)} ({why})"
+        if self.left_out:
+            found[RESTORED_HEADER] += f"; left_out={self.left_out}"
+        if (conversation := self.conversation) is not None:
+            found[MATCH_HEADER] = conversation.match
+            if self.is_stored and _fits_header(conversation.session_id):
+                found[SESSION_HEADER] = conversation.session_id
         if self.error is not None:
             found[ERROR_HEADER] = self.error
         return found
 
+    def keep(self, new: Sequence[rs.Message]) -> None:
+        """Have these messages stored with the reply's first event, and the reply after them."""
+        self._new, self.is_stored = new, True
+
+    def store_request(self) -> None:
+        """Store what the client sent: a request that is refused stores nothing."""
+        if self._new is not None and self.conversation is not None:
+            self.session = self.conversation.store(self._new)
+            self._new = None
+
     def record(self, content: bytes) -> None:
         """Store a whole response; one that is no JSON object is left out."""
-        if self.session is None:
+        if not self.is_stored:
             return
         try:
             response = json.loads(content)
@@ -104,41 +134,46 @@ class Exchange:
             return
         self._note_id(response)
         with self._reporting():
-            recording = self._recorded = self._enter_recording(self.session, response)
+            self.store_request()
+            recording = self._recorded = self._enter_recording(response)
             for _ in recording:
                 pass
             recording.__exit__(None, None, None)
 
     def begin_stream(self) -> None:
-        """Begin to record a stream; one that is stored under its id begins with its id."""
-        if self.session is None or self._recording is not None or self._needs_id:
+        """Begin to record a stream, with the events that have come. It writes the store."""
+        with self._beginning:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._is_over or self._recording is not None or not self.is_stored:
             return
         with self._reporting():
-            self._recording = self._recorded = self._enter_recording(self.session)
+            self.store_request()
+            self._recorded = self._recording = self._enter_recording()
             waiting, self._waiting = self._waiting, []
             for event in waiting:
                 self._recording.feed(event)
 
-    def _enter_recording(self, session: rs.Session, *whole: Any) -> rs.Recording:
+    def _enter_recording(self, *whole: Any) -> rs.Recording:
+        assert self.session is not None
+        assert self.conversation is not None
+        asked = self.conversation.asked._replace(is_rendered=self.is_rendered)
+        record = partial(self.session.record, *whole, **self.names, asked=asked)
         if self._takes_reply_id and self.reply_id is not None:
             # Without it where it cannot be an id, or where the provider has given it twice.
             with suppress(rs.Conflict, rs.InvalidCall):
-                return session.record(*whole, **self.names, id=self.reply_id).__enter__()
-        return session.record(*whole, **self.names).__enter__()
-
-    def _begin_waiting(self) -> None:
-        """Begin to record a stream whose id did not come, or came with its last events."""
-        if self._waiting:
-            self._takes_reply_id = self._takes_reply_id and self.reply_id is not None
-            self.begin_stream()
+                return record(id=self.reply_id).__enter__()
+        return record().__enter__()
 
     @property
     def is_ready(self) -> bool:
-        """Whether the stream's id has come: call ``begin_stream`` again, which writes."""
-        return bool(self._waiting) and not self._needs_id
+        """Whether the first event has come, and its id: call ``begin_stream``."""
+        return bool(self._waiting) and not self.needs_id
 
     @property
-    def _needs_id(self) -> bool:
+    def needs_id(self) -> bool:
+        """Whether the stream is recorded under an id that has not come."""
         return self._takes_reply_id and self.reply_id is None
 
     def feed(self, piece: bytes) -> bool:
@@ -153,13 +188,13 @@ class Exchange:
         for event in events:
             if self.reply_id is None and isinstance(event, dict):
                 self._note_id(event.get("response") or event.get("message") or event)
-            if self._recording is None and self._takes_reply_id:
-                self._waiting.append(event)
-            elif self._recording is not None:
+            if self._recording is not None:
                 try:
                     self._recording.feed(event)
                 except rs.ReasoningStoreError as error:
                     self.fail(error)
+            elif self.is_stored and not self._is_over:
+                self._waiting.append(event)
             is_last = is_last or self._form.ends(event)
         return is_last
 
@@ -184,8 +219,10 @@ class Exchange:
         self._end(is_whole=False)
 
     def _end(self, *, is_whole: bool) -> None:
-        self._begin_waiting()
-        recording, self._recording = self._recording, None
+        with self._beginning:  # it may be begun by a thread whose client has left
+            if self._waiting:  # the id did not come
+                self._begin()
+            recording, self._recording, self._is_over = self._recording, None, True
         if recording is None:
             return
         with self._reporting():
@@ -201,6 +238,10 @@ class Exchange:
                     self._recorded.save()
                 except (rs.StoreBusy, rs.StoreFull):
                     return False
+        elif self.is_unsaved:
+            self._raises, self._is_over, self.is_unsaved = False, False, False
+            self._end(is_whole=self._events is None)
+            return not self.is_unsaved
         self.is_unsaved = False
         return True
 

@@ -201,7 +201,10 @@ def _sync_class(module: ModuleType) -> Any:
         def __iter__(self) -> Iterator[bytes]:
             exchange = self._exchange
             for piece in self._inner:
-                if exchange.feed(piece):
+                is_last = exchange.feed(piece)
+                if exchange.is_ready:
+                    exchange.begin_stream()
+                if is_last:
                     exchange.finish()
                 yield piece
                 if exchange.is_stopped:
@@ -230,7 +233,6 @@ def _sync_class(module: ModuleType) -> Any:
                 return response
             if _is_recorded(response):
                 if _is_stream(response):
-                    exchange.begin_stream()
                     response.stream = Events(exchange, response.stream)
                 else:
                     exchange.record(response.read())
@@ -254,7 +256,10 @@ def _async_class(module: ModuleType) -> Any:
         async def __aiter__(self) -> AsyncIterator[bytes]:
             exchange = self._exchange
             async for piece in self._inner:
-                if exchange.feed(piece):
+                is_last = exchange.feed(piece)
+                if exchange.is_ready:
+                    await run_in_thread(exchange.begin_stream)
+                if is_last:
                     await run_in_thread(exchange.finish)
                 yield piece
                 if exchange.is_stopped:
@@ -283,7 +288,6 @@ def _async_class(module: ModuleType) -> Any:
                 return response
             if _is_recorded(response):
                 if _is_stream(response):
-                    await run_in_thread(exchange.begin_stream)
                     response.stream = Events(exchange, response.stream)
                 else:
                     await run_in_thread(exchange.record, await response.aread())

@@ -6,11 +6,11 @@ A verb of the store runs in a thread; one that has begun runs to its end, also i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import reasoning_store as rs
-from reasoning_store.results import FoundConversation, Owner, Selection, Stored
+from reasoning_store.results import Owner, Selection, Stored
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,39 +81,6 @@ def all_sessions(owner: Owner) -> Iterator[rs.Session]:
         after = page.next
         if after is None:
             return
-
-
-def find_conversation(
-    owner: Owner, messages: Sequence[rs.Message], session_id: str | None
-) -> FoundConversation | None:
-    """Return the stored conversation of messages, if there is one."""
-    try:
-        return owner.find_conversation(messages, session_id=session_id)
-    except rs.NotFound:
-        return None
-
-
-def continue_conversation(found: FoundConversation) -> tuple[rs.Session, int | None]:
-    """Return the session on the branch where new messages belong.
-
-    Also return the position that they follow; None if only we write there.
-    """
-    last = max((position for position in found.positions if position is not None), default=0)
-    if last == found.last:
-        return found.session, last
-    # The client left the stored course: it goes on next to it, and nothing is overwritten.
-    branch = found.session.fork(at=last + 1)
-    branch.activate(branch.branch_id)
-    return branch, None
-
-
-def stored_messages(
-    session: rs.Session, sent: Sequence[rs.Message], positions: Sequence[int | None]
-) -> list[rs.Message]:
-    """Return the messages of a client; of those that are stored, the stored ones."""
-    known = {one.position: one.message for one in session.history()}
-    found = zip(sent, positions, strict=True)
-    return [message if at is None else known.get(at, message) for message, at in found]
 
 
 def read_settings(settings: Settings) -> rs.ReasoningSettings:

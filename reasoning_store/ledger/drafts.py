@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import branches, history, message_ids
 from reasoning_store.ledger.database.database import Database
@@ -61,6 +62,7 @@ class Drafts:
         annotations: Mapping[str, Any] | None = None,
         id: str | None = None,
         idempotency_key: str | None = None,
+        asked: Asked | None = None,
         draft_message: DraftMessage | None = None,
     ) -> DraftRow:
         """Begin the one draft of a branch.
@@ -92,6 +94,7 @@ class Drafts:
             request_facts=None if request_facts is None else dict(request_facts),
             idempotency_key=key_text,
             created_at=now,
+            asked=asked,
         )
         row = draft_rows.columns_of(draft, until=draft_rows.lease_end(now))
 

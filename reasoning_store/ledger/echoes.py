@@ -1,97 +1,100 @@
-"""The stored conversation of messages that a client sends back, found by their echoes."""
+"""The numbers of replies, and the conversation that a client goes on with: known, never alike."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, delete, literal_column, select
 
-from reasoning_store.conversation.echoes import align_echoes
-from reasoning_store.ledger import branches
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.errors import NotFound
+from reasoning_store.conversation.identity import (
+    ClientChain,
+    Numbers,
+    VisibleText,
+    count_equal,
+    number_messages,
+    plain_text,
+    question_number,
+)
+from reasoning_store.ledger import branches, history
 from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow
-from reasoning_store.ledger.rows.conditions import in_range
-from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params
-from reasoning_store.ledger.tables import messages, sessions
+from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow, StoredRow
+from reasoning_store.ledger.rows.conditions import in_range, of_branch
+from reasoning_store.ledger.tables import echoes, messages
 
-_m = messages.c
-_MOST_PLACES = 32
-"""How many messages of one echo are looked at: the latest."""
-_MOST_BRANCHES = 64
-"""How many branches of a session are compared: the latest."""
-_FIND = Statement(
-    select(_m.session_key, _m.branch, _m.position)
-    .join_from(messages, sessions, _m.session_key == sessions.c.session_key)
-    .where(_m.echo == bindparam("echo"), *OF_OWNER)
-    .order_by(_m.created_at.desc(), _m.session_key)
-    .limit(_MOST_PLACES)
+Match: TypeAlias = Literal["session", "chain", "ids", "place", "window", "new"]
+Miss: TypeAlias = Literal["edited", "system prompt changed", "ambiguous", "elsewhere"]
+_e, _m = echoes.c, messages.c
+_ENOUGH: Final = 16
+"""The tokens of recorded replies that no other conversation is likely to have."""
+_MOST_IDS: Final = 8
+"""How many replies are looked up by their ids: the latest."""
+_FRAMING: Final = 4
+"""The tokens that a message counts without any text."""
+
+_DELETE = Statement(
+    delete(echoes).where(*of_branch(_e), _e.position >= bindparam("position")),
 )
-_ECHOES = Statement(select(_m.position, _m.echo).where(*in_range(_m)).order_by(_m.position))
+_OF_SESSION = Statement(
+    select(_e.number, _e.branch, _e.position).where(_e.session_key == bindparam("key"))
+)
+_RECORDED = Statement(
+    select(_m.position, _m.visible, _m.has_call).where(
+        *in_range(_m), _m.role == literal_column("'assistant'")
+    )
+)
 
 
-class EchoMatch(NamedTuple):
-    """The branch on which messages are stored."""
+def _ends(*conditions: Any) -> Statement:
+    """Return the statement of the first and the last session of a number."""
 
-    session_key: int
-    branch: int
-    positions: tuple[int | None, ...]
-    """The position of each message; ``None`` where the message is not stored there."""
-    last: int
+    def end(*order: Any) -> Any:
+        found: Select[Any] = select(_e.session_key).where(_e.number == bindparam("number"))
+        return found.where(*conditions).order_by(*order).limit(1).scalar_subquery()
+
+    first = end(_e.client_group, _e.session_key)
+    return Statement(select(first, end(_e.client_group.desc(), _e.session_key.desc())))
+
+
+_ANYWHERE = _ends()
+_IN_GROUP = _ends(_e.client_group == bindparam("group"))
+
+
+def delete_numbers(
+    connection: Connection, key: int, lineages: Iterable[BranchRow], place: MessagePlace
+) -> None:
+    """Delete the numbers of a message and of all after it: they are made of its text."""
+    for branch in lineages:
+        if branch.holds(place):
+            params = {"key": key, "of": branch.number, "position": place.position}
+            _DELETE.run(connection, params)
+
+
+class Identity(NamedTuple):
+    """The stored conversation that a client goes on with."""
+
+    match: Match
+    row: SessionRow | None = None
+    branch: int = 0
+    last: int = 0
     """The last position of the branch."""
-
-
-def match_branches(
-    connection: Connection,
-    key: int,
-    sent: Sequence[int | None],
-    *,
-    holding: MessagePlace | None = None,
-) -> EchoMatch | None:
-    """Return the branch of a session that holds most of the messages, and least after them.
-
-    ``holding`` is the place of a message that the branch has to hold.
-    """
-    best: EchoMatch | None = None
-    best_score: tuple[int, int, int] | None = None
-    latest = branches.all_of(connection, key)[-_MOST_BRANCHES:]
-    for branch in reversed(latest):
-        if holding is not None and not branch.holds(holding):
-            continue
-        match = _match(connection, key, branch, sent)
-        matched = [position for position in match.positions if position is not None]
-        after = match.last - (matched[-1] if matched else 0)
-        score = (len(matched), -after, branch.number)
-        if best_score is None or score > best_score:
-            best, best_score = match, score
-    return best
-
-
-def _match(
-    connection: Connection, key: int, branch: BranchRow, sent: Sequence[int | None]
-) -> EchoMatch:
-    rows = [
-        row
-        for segment in branch.segments
-        for row in _ECHOES.rows(
-            connection,
-            {
-                "key": key,
-                "of": segment.branch,
-                "first": segment.first,
-                "last": segment.last,
-            },
-        )
-    ]
-    indexes = align_echoes(sent, [echo for _, echo in rows])
-    positions = tuple(None if index is None else int(rows[index][0]) for index in indexes)
-    return EchoMatch(key, branch.number, positions, branch.totals.position)
+    after: int = 0
+    """The position that the first new message follows."""
+    first_new: int = 0
+    """The index of the client's first message that is not stored there."""
+    replies: Mapping[int, MessagePlace] = {}
+    """By the index of a client's reply: the stored one whose thoughts may go out."""
+    missed: Mapping[int, Miss] = {}
+    """By the index of a client's reply that is stored: why its thoughts may not go out."""
 
 
 class Echoes:
-    """The stored conversations of what clients send back."""
+    """The numbers of the replies of all sessions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -99,36 +102,335 @@ class Echoes:
     def find(
         self,
         owner: str,
-        sent: Sequence[int | None],
-        anchors: Sequence[int],
+        sent: Sequence[Message],
+        chain: ClientChain,
+        *,
+        visible: VisibleText,
         session_id: str | None = None,
-    ) -> tuple[SessionRow, EchoMatch] | None:
-        """Return the session and the branch that hold most of the messages.
+    ) -> Identity:
+        """Return the conversation of a client's messages."""
 
-        ``anchors`` are the indexes of the messages that are looked up in all of the owner's
-        sessions, the most telling first; the first that is stored decides which sessions are
-        compared. They are not needed where the session is known.
-        """
-
-        def read(connection: Connection) -> tuple[SessionRow, EchoMatch] | None:
-            if session_id is not None:
-                row = session_rows.get(connection, owner, session_id)
-                match = match_branches(connection, row.key, sent)
-                return None if match is None else (row, match)
-            for index in anchors:
-                places = _FIND.rows(connection, {"echo": sent[index], **owner_params(owner)})
-                matches = [
-                    match
-                    for key, *place in places
-                    if (
-                        match := match_branches(connection, key, sent, holding=MessagePlace(*place))
-                    )
-                ]
-                if matches:
-                    best = max(
-                        matches, key=lambda one: len(one.positions) - one.positions.count(None)
-                    )
-                    return session_rows.by_key(connection, best.session_key), best
-            return None
+        def read(connection: Connection) -> Identity:
+            search = _Search(connection, owner, sent, chain, visible)
+            return search.find() if session_id is None else search.find_in(session_id)
 
         return self._database.read(read)
+
+    def heads(self, key: int, places: Iterable[MessagePlace]) -> dict[MessagePlace, StoredRow]:
+        """Return replies without their blocks, and the headers of their thinking."""
+        return self._database.read(history.replies_at, key, [*places], whole=False)
+
+    def replies(self, key: int, places: Iterable[MessagePlace]) -> dict[MessagePlace, StoredRow]:
+        """Return replies whole."""
+        return self._database.read(history.replies_at, key, [*places], whole=True)
+
+
+@dataclass(slots=True)
+class _Known:
+    """One conversation: its branches, and its replies by their numbers."""
+
+    row: SessionRow
+    branches: Sequence[BranchRow]
+    places: dict[int, list[MessagePlace]] = field(default_factory=dict)
+    """By its number, the replies that have it."""
+
+    def choose(self, number: int) -> tuple[BranchRow, MessagePlace]:
+        """Return the branch that ends soonest after a reply, the latest of several."""
+        *_, branch, place = min(
+            (
+                (branch.totals.position - place.position, -branch.number, branch, place)
+                for branch in self.branches
+                for place in self.places[number]
+                if branch.holds(place)
+            ),
+            key=lambda found: found[:2],
+        )
+        return branch, place
+
+    @property
+    def current(self) -> BranchRow:
+        return branches.branch_of(self.branches, self.row.current_branch)
+
+
+@dataclass(slots=True)
+class _Search:
+    """One search, in one transaction."""
+
+    connection: Connection
+    owner: str
+    sent: Sequence[Message]
+    chain: ClientChain
+    visible: VisibleText
+    is_named: bool = False
+    is_ambiguous: bool = False
+
+    def find(self) -> Identity:
+        """Return the conversation by the client's last reply, in the order of the ways."""
+        for way in (self._by_chain, self._by_ids, self._by_place, self._by_window):
+            if self.chain.replies and (found := way()) is not None:
+                return found
+        return self._by_question() or Identity("new", missed=self._missed_elsewhere())
+
+    def find_in(self, session_id: str) -> Identity:
+        """Return where the messages belong in the session that the client named."""
+        self.is_named = True
+        try:
+            known = self._read(session_rows.get(self.connection, self.owner, session_id))
+        except NotFound:
+            return Identity("new")
+        replies = self.chain.replies
+        if any(one.place not in known.places for one in replies.values()):
+            self._number_unrecorded(known)
+        for index in reversed(replies):
+            for number in (replies[index].whole, replies[index].place):
+                if number in known.places:
+                    return self._continue("session", known, index, number)
+        if replies:
+            pair = self._last.pair
+            if pair in known.places and self._is_window(known):
+                return self._continue("session", known, self._last_index, pair)
+            return self._branch_off("session", known, known.current)
+        start = self._go_on(known, known.current, 0, 0)
+        if start == (0, 0):
+            last = known.current.totals.position
+            return Identity("session", known.row, known.current.number, last, last, 0)
+        return self._at("session", known, known.current, *start)
+
+    # The ways
+
+    @property
+    def _last_index(self) -> int:
+        return next(reversed(self.chain.replies))
+
+    @property
+    def _last(self) -> Numbers:
+        return self.chain.replies[self._last_index]
+
+    def _by_chain(self) -> Identity | None:
+        """The system prompt and every message up to the last reply agree."""
+        known = self._one_of(self._last.whole)
+        if known is not None:
+            return self._continue("chain", known, self._last_index, self._last.whole)
+        known = None if self.is_ambiguous else self._one_of(self._last.asked)
+        if known is not None and self._is_cut(known, self._last_index):
+            return self._continue("chain", known, self._last_index, self._last.asked)
+        return None
+
+    def _by_ids(self) -> Identity | None:
+        """The ids of a reply's calls are stored: an older message or the system prompt changed."""
+        replies = self.chain.replies
+        own = [index for index in reversed(replies) if replies[index].has_own_ids][:_MOST_IDS]
+        for index in own:
+            known = self._one_of(replies[index].calls or 0)
+            if known is None:
+                continue
+            for earlier in reversed(replies):
+                if earlier <= index and replies[earlier].place in known.places:
+                    return self._continue("ids", known, earlier, replies[earlier].place)
+            branch, _ = known.choose(replies[index].calls or 0)
+            return self._branch_off("ids", known, branch)
+        return None
+
+    def _by_place(self) -> Identity | None:
+        """Every message agrees, and only the system prompt does not."""
+        known = self._one_of(self._last.place)
+        if known is None or not self._has_proof(known, self._last.place):
+            return None
+        return self._continue("place", known, self._last_index, self._last.place)
+
+    def _by_window(self) -> Identity | None:
+        """The client left the beginning out."""
+        known = None if self.is_ambiguous else self._one_of(self._last.pair)
+        if known is None or not self._has_proof(known, self._last.pair, among=self._pairs()):
+            return None
+        if self._is_window(known):
+            return self._continue("window", known, self._last_index, self._last.pair)
+        return self._branch_off("window", known, known.choose(self._last.pair)[0])
+
+    def _by_question(self) -> Identity | None:
+        """The client named a group, and asks again what was asked in one of its conversations."""
+        group = self.chain.asked.group
+        if not group or self.is_ambiguous:
+            return None
+        asked = question_number(self.chain.asked)
+        keys = self._sessions(_IN_GROUP, asked)
+        if len(keys) != 1:
+            return None
+        known = self._read(session_rows.by_key(self.connection, keys.pop()))
+        branch, place = known.choose(asked)
+        return self._at("chain", known, branch, place.position - 1, len(self.sent))
+
+    # What is read
+
+    def _one_of(self, number: int) -> _Known | None:
+        """Return the one conversation that has a number."""
+        group = self.chain.asked.group
+        keys = self._sessions(_IN_GROUP, number) if group else set()
+        if not keys:
+            # A conversation that began before its client named it has no group.
+            keys = self._sessions(_IN_GROUP if group else _ANYWHERE, number, group=0)
+        self.is_ambiguous = self.is_ambiguous or len(keys) > 1
+        if len(keys) != 1:
+            return None
+        row = session_rows.by_key(self.connection, keys.pop())
+        return self._read(row) if row.owner == self.owner else None
+
+    def _sessions(self, statement: Statement, number: int, group: int | None = None) -> set[int]:
+        named = self.chain.asked.group if group is None else group
+        ends = statement.row(self.connection, {"number": number, "group": named})
+        return {key for key in ends or () if key is not None}
+
+    def _read(self, row: SessionRow) -> _Known:
+        known = _Known(row, branches.all_of(self.connection, row.key))
+        for number, *place in _OF_SESSION.rows(self.connection, {"key": row.key}):
+            known.places.setdefault(number, []).append(MessagePlace(*place))
+        return known
+
+    def _number_unrecorded(self, known: _Known) -> None:
+        """Number the replies of a session that were not recorded from a client's request."""
+        recorded = {place for places in known.places.values() for place in places}
+        for branch in known.branches:
+            rows = history.of_segments(
+                self.connection, known.row.key, branch.segments, thinking=False
+            )
+            made = number_messages(self.owner, [row.message for row in rows], visible=self.visible)
+            for index, numbers in made.replies.items():
+                segment = branches.segment_at(branch, rows[index].position)
+                place = MessagePlace(segment.branch, rows[index].position)
+                if place not in recorded:
+                    for number in (numbers.place, numbers.pair, numbers.calls):
+                        if number is not None and place not in known.places.get(number, ()):
+                            known.places.setdefault(number, []).append(place)
+
+    def _has_proof(self, known: _Known, number: int, among: Iterable[int] = ()) -> bool:
+        """Whether the recorded replies up to one are such that another conversation has others."""
+        branch, place = known.choose(number)
+        held = [known.places[one] for one in among if one in known.places]
+        counted = {one for places in held or known.places.values() for one in places}
+        tokens = 0
+        for segment in branches.segments_upto(branch.segments, place.position):
+            span = {"key": known.row.key, "of": segment.branch}
+            span |= {"first": segment.first, "last": segment.last}
+            for position, visible, has_call in _RECORDED.rows(self.connection, span):
+                if MessagePlace(segment.branch, position) in counted:
+                    tokens += visible - _FRAMING
+                    if has_call:
+                        return True
+        return tokens >= _ENOUGH
+
+    # What follows
+
+    def _pairs(self) -> list[int]:
+        return [numbers.pair for numbers in self.chain.replies.values()]
+
+    def _is_window(self, known: _Known) -> bool:
+        """Whether the client's replies are, in a row, the last ones up to one that is stored."""
+        branch, place = known.choose(self._last.pair)
+        held = sorted(
+            {
+                one
+                for places in known.places.values()
+                for one in places
+                if one.position <= place.position and branch.holds(one)
+            },
+            key=lambda one: one.position,
+        )
+        pairs = self._pairs()
+        row = held[-len(pairs) :]
+        return len(row) == len(pairs) and all(
+            one in known.places.get(pair, ()) for pair, one in zip(pairs, row, strict=True)
+        )
+
+    def _continue(self, match: Match, known: _Known, index: int, number: int) -> Identity:
+        """Go on after the stored reply that is the client's at an index."""
+        branch, place = known.choose(number)
+        after, first_new = self._go_on(known, branch, place.position, index + 1)
+        return self._at(match, known, branch, after, first_new)
+
+    def _branch_off(self, match: Match, known: _Known, branch: BranchRow) -> Identity:
+        """Store all that the client sent on a branch from position 1."""
+        return self._at(match, known, branch, 0, 0)
+
+    def _go_on(
+        self, known: _Known, branch: BranchRow, after: int, first_new: int
+    ) -> tuple[int, int]:
+        """Return where the client's messages end that are stored already: it asks once more."""
+        rest = self.sent[first_new:]
+        last = min(branch.totals.position, after + len(rest))
+        if last <= after:
+            return after, first_new
+        segments = branches.segments_between(branch, after + 1, last)
+        rows = history.of_segments(self.connection, known.row.key, segments, thinking=False)
+        equal = count_equal(rest, [row.message for row in rows], self.visible)
+        return after + equal, first_new + equal
+
+    def _at(
+        self, match: Match, known: _Known, branch: BranchRow, after: int, first_new: int
+    ) -> Identity:
+        replies: dict[int, MessagePlace] = {}
+        missed: dict[int, Miss] = {}
+        for index in self.chain.replies:
+            found = self._thought(known, branch, index)
+            if isinstance(found, MessagePlace):
+                replies[index] = found
+            elif found is not None:
+                missed[index] = found
+        last = branch.totals.position
+        return Identity(match, known.row, branch.number, last, after, first_new, replies, missed)
+
+    def _thought(self, known: _Known, branch: BranchRow, index: int) -> MessagePlace | Miss | None:
+        """Return the reply whose thought may go out in the place of a client's; else why not.
+
+        Everything before it agrees; in the open turn its own ids are enough, or its other ids and
+        its place; in a session that the client named its place is.
+        """
+        numbers, places = self.chain.replies[index], known.places
+        found = places.get(numbers.whole)
+        if found is None and self._is_cut(known, index):
+            found = places[numbers.asked]
+        at_place, by_ids = places.get(numbers.place), places.get(numbers.calls or -1)
+        if found is None and self.is_named:
+            found = at_place
+        if found is None and by_ids and index > self._turn_start:
+            found = by_ids if numbers.has_own_ids else at_place
+        if found is not None:
+            return next((place for place in reversed(found) if branch.holds(place)), found[-1])
+        if at_place:
+            return "system prompt changed"
+        return "edited" if by_ids or numbers.pair in places else None
+
+    @property
+    def _turn_start(self) -> int:
+        turns = (index for index, one in enumerate(self.sent) if one.starts_turn)
+        return max(turns, default=-1)
+
+    def _is_cut(self, known: _Known, index: int) -> bool:
+        """Whether a client's reply is a part of one that was stopped, or the other way round."""
+        text = self._plain(self.sent[index])
+        for place in known.places.get(self.chain.replies[index].asked, ()):
+            branch = next((one for one in known.branches if one.holds(place)), None)
+            if branch is None:
+                continue
+            segments = branches.segments_between(branch, place.position, place.position)
+            (row,) = history.of_segments(self.connection, known.row.key, segments, thinking=False)
+            stored = self._plain(row.message)
+            is_part = text.startswith(stored) or stored.startswith(text)
+            if row.message.status == "interrupted" and is_part:
+                return True
+        return False
+
+    def _plain(self, message: Message) -> str:
+        return plain_text(self.visible(message.text))
+
+    def _missed_elsewhere(self) -> dict[int, Miss]:
+        """Return the replies of the open turn that other conversations hold."""
+        missed: dict[int, Miss] = {}
+        for index, numbers in self.chain.replies.items():
+            if index <= self._turn_start:
+                continue
+            held = {numbers.whole, numbers.place, numbers.pair}
+            held |= {numbers.calls} if numbers.calls and numbers.has_own_ids else set()
+            keys = {key for number in held for key in self._sessions(_ANYWHERE, number)}
+            if keys:
+                missed[index] = "ambiguous" if self.is_ambiguous else "elsewhere"
+        return missed

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, zip_longest
 from operator import itemgetter
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, and_, bindparam, literal_column, select
 
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
@@ -20,11 +20,13 @@ from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import (
     BranchRow,
     HistorySnapshot,
+    MessagePlace,
     Segment,
     SessionRow,
     StoredRow,
 )
 from reasoning_store.ledger.rows import draft_rows, encode, origins, windows
+from reasoning_store.ledger.rows.conditions import of_same_message
 from reasoning_store.ledger.rows.decode import Page, stored_rows
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
@@ -56,6 +58,18 @@ _THINKING = Statement(
     select(_t.position, _t.ordinal, _t.tokens, _t.source_field, _t.thought, _t.data, _t.is_hidden)
     .where(*in_range(_t))
     .order_by(_t.position, _t.ordinal)
+)
+_REPLY: Final[Any] = literal_column("'assistant'")
+_REPLY_HEADS = Statement(
+    select(_m.position, *(_m[name] for name in READ))
+    .where(*in_range(_m), _m.role == _REPLY)
+    .order_by(_m.position)
+)
+_REPLY_BODIES = Statement(
+    select(_b.position, _b.text, _b.data)
+    .join_from(bodies, messages, and_(*of_same_message(_m, _b)))
+    .where(*in_range(_m), _m.role == _REPLY)
+    .order_by(_b.position)
 )
 _BY_KEY = Statement(
     select(_m.branch, _m.position, _m.batch).where(
@@ -93,6 +107,25 @@ def of_segments(
             with _THINKING.streamed(connection, span, _PAGE) as thoughts:
                 out += stored_rows(segment.branch, pages, thoughts)
     return out
+
+
+def replies_at(
+    connection: Connection, key: int, places: Collection[MessagePlace], *, whole: bool
+) -> dict[MessagePlace, StoredRow]:
+    """Return the replies at these places; without their blocks if not ``whole``."""
+    found: dict[MessagePlace, StoredRow] = {}
+    known = origins.all_of(connection, key) if places else {}
+    for branch in {place.branch for place in places}:
+        own = [place.position for place in places if place.branch == branch]
+        span = params(key, Segment(branch, min(own), max(own)))
+        heads = _REPLY_HEADS.rows(connection, span)
+        texts: Rows = [(head[0], None, None) for head in heads]
+        thoughts = None
+        if whole:
+            texts, thoughts = _REPLY_BODIES.rows(connection, span), _THINKING.rows(connection, span)
+        for row in stored_rows(branch, [Page(heads, texts, known)], thoughts):
+            found[MessagePlace(branch, row.position)] = row
+    return {place: found[place] for place in places if place in found}
 
 
 def _complete_pages(

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
-from reasoning_store.conversation.echoes import message_echo
 from reasoning_store.conversation.thinking_header import ThinkingHeader, shape_of
 
 
@@ -93,7 +92,6 @@ _DESCRIBED = (
     # when the message, or its reasoning, was
     MessageColumn("erased_at", "number", None, _LATER, exported_as="erased_at"),
     _reported("cache_write"),
-    MessageColumn("echo", "number", lambda of: message_echo(of.message), {"optional"}),
     # JSON: what an application keeps with a message. It changes, and no digest holds it.
     MessageColumn("annotations", "text", attrgetter("annotations"), {"read", *_LATER}),
 )

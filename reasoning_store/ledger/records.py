@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin
+from reasoning_store.conversation.identity import Asked, ReplyNumbers
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
 MOST_NUMBER = (1 << 31) - 1
@@ -49,6 +50,8 @@ class NewMessage:
     id: str | None = None
     """An id of the application's own: a message of this id is stored once."""
     created_at: int | None = None
+    echo: ReplyNumbers | None = None
+    """Of a reply that was recorded from a client's request: what finds it again."""
 
 
 class MetadataChange(NamedTuple):
@@ -222,6 +225,8 @@ class DraftRow:
     idempotency_key: str | None
     """As it is stored, to be compared only."""
     created_at: int
+    asked: Asked | None = None
+    """The client's question, where a client's request is answered."""
     parts: tuple[str, ...] = field(default=(), repr=False)
     expired: bool = False
     """Its recorder lives no more, or has lost it: what has arrived is what there will be."""

@@ -198,8 +198,21 @@ messages = Table(
         # So on PostgreSQL too, by the migration; said here it would load that dialect always.
         sqlite_where=text("idempotency_key IS NOT NULL"),
     ),
-    Index("ix_messages_echo", "echo"),  # a client's message is looked up in all sessions
-    Index("ix_messages_id", "id", "session_key"),  # and an application's own in all sessions
+    Index("ix_messages_id", "id", "session_key"),  # an application's own, in all sessions
+    **CLUSTERED,
+)
+
+echoes = Table(
+    "echoes",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("position"),
+    _need("number"),  # of a recorded reply: conversation/identity.py
+    _need("client_group"),  # what its client named; 0 for nothing
+    PrimaryKeyConstraint("session_key", "branch", "position", "number"),
+    _belongs_to("messages", "branch", "position"),
+    Index("ix_echoes_number", "number", "client_group", "session_key"),
     **CLUSTERED,
 )
 

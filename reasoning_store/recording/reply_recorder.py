@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.chunks import Chunk, FinishChunk
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy, StoreFull
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.notices import give_notice
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ingress.masking import mask_origin, mask_value
@@ -68,6 +69,7 @@ class ReplyRecorder:
         starts_inside: bool | None,
         merge: bool,
         metadata: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> None:
         origin, tags = origin_and_tags(branch.view, request, options)
         self._state = branch.state
@@ -80,6 +82,7 @@ class ReplyRecorder:
         self._answers_request = request is not None
         self._id = id
         self._key = idempotency_key
+        self._asked = asked
         self._normalizer = StreamNormalizer(
             origin.provider,
             origin.model,
@@ -148,6 +151,7 @@ class ReplyRecorder:
                 annotations=self._annotations,
                 id=self._id,
                 idempotency_key=self._key,
+                asked=self._asked,
                 draft_message=self._state.draft_message,
             )
         except Conflict as conflict:
@@ -344,8 +348,10 @@ class ReplyRecorder:
             self._request_facts["api"] = message.origin.api  # the next request goes the same way
         # Each further choice becomes a fork.
         prepare, encoding = self._state.prepare, self._row.encoding
-        facts = self._request_facts
-        entry = prepare(message, encoding, facts, annotations=annotations)
-        alternatives = [prepare(choice, encoding, facts) for choice in normalizer.others]
+        facts, asked = self._request_facts, self._asked
+        entry = prepare(message, encoding, facts, annotations=annotations, asked=asked)
+        alternatives = [
+            prepare(choice, encoding, facts, asked=asked) for choice in normalizer.others
+        ]
         (row,) = self._ledger.drafts.finish(draft, [entry], alternatives=alternatives)
         return Stored(row)

@@ -124,12 +124,11 @@ def _without_stored(
     last = max((place for place, own in enumerate(ids) if own & stored), default=-1)
     if last < 0:
         return messages
-    found = owner.find_conversation(messages[: last + 1], session_id=session.id)
-    positions = found.positions if found is not None else [None] * (last + 1)
+    known = owner.identify(messages[: last + 1], session_id=session.id).first_new
     return [
         message
         for place, message in enumerate(messages)
-        if place > last or not (ids[place] & stored or positions[place] is not None)
+        if place > last or not (ids[place] & stored or place < known)
     ]
 
 

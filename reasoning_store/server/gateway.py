@@ -22,6 +22,7 @@ import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
+from reasoning_store.results import Owner
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.counting import count_body
@@ -53,6 +54,7 @@ class Gateway:
         self._options = options
         self._upstream = Upstream(options.upstream, options)
         self._unsaved = UnsavedReplies()
+        self._fails = options.on_store_error == "fail"
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes, each also below the name of a mode: ``/render/v1/...``."""
@@ -93,19 +95,22 @@ class Gateway:
                 request, self._prepare_response, request, body, session_id
             )
         exchange = await self._begin(request, path, body, session_id)
-        shows = mode == "mirror" or await asyncio.to_thread(_shows_thinking, exchange)
+        shows = mode == "mirror" or await asyncio.to_thread(
+            _shows_thinking, request_owner(request), exchange
+        )
+        if exchange is not None:
+            exchange.is_rendered = mode == "render" and shows
         rewriter = make_rewriter(mode, path, shows_thinking=shows)
-        draft = _StreamDraft(exchange, is_asked=body.get("stream") is True)
         try:
             response = await self._send(request, path, body, exchange)
         except httpx2.HTTPError as error:
-            await draft.drop()
             return _refuse_upstream(path, error, exchange)
-        try:
-            await (draft.keep() if _is_stream(response) else draft.drop())
-        except rs.ReasoningStoreError as error:
-            await response.aclose()
-            raise Refused(store_problem(path, error, 503)) from error
+        if exchange is not None and self._fails and _is_stream(response) and not exchange.needs_id:
+            try:
+                await run_to_end(exchange.begin_stream)
+            except rs.ReasoningStoreError as error:
+                await response.aclose()
+                raise Refused(store_problem(path, error, 503)) from error
         return await self._relay(path, response, exchange, rewriter)
 
     async def _begin(
@@ -142,7 +147,7 @@ class Gateway:
             raise Refused(store_problem(path, error, 503)) from error
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             # We cannot read it; the provider answers.
-            if self._options.on_store_error == "fail":
+            if self._fails:
                 raise
             log.warning('{"unread": "%s"}', type(error).__name__)
             return None
@@ -275,7 +280,7 @@ class Gateway:
             address, provider = self._upstream.base_url, self._options.provider
             model = (body or {}).get("model")
             headers = call.begin(request, path, base_url=address, provider=provider, model=model)
-            await call.note_exchange(exchange, self._split_path(request)[1])
+            call.note_exchange(exchange, self._split_path(request)[1])
         try:
             return await self._upstream.send(
                 request.method,
@@ -290,33 +295,6 @@ class Gateway:
             raise
 
 
-class _StreamDraft:
-    """The draft of a streamed reply.
-
-    If a stream is asked for, it is begun while the provider thinks: the first event then waits for
-    no disk.
-    """
-
-    def __init__(self, exchange: Exchange | None, *, is_asked: bool) -> None:
-        self._exchange = exchange
-        self._begun: asyncio.Future[None] | None = None
-        if exchange is not None and is_asked:
-            self._begun = asyncio.ensure_future(asyncio.to_thread(exchange.begin_stream))
-
-    async def keep(self) -> None:
-        """Have the draft of a stream that has come: begin it, or wait until it is begun."""
-        if self._begun is not None:
-            await self._begun
-        elif self._exchange is not None:
-            await run_to_end(self._exchange.begin_stream)
-
-    async def drop(self) -> None:
-        """End the draft of a stream that did not come, so that nothing is stored of it."""
-        if self._begun is not None and self._exchange is not None:
-            await self._begun
-            await run_to_end(self._exchange.leave)
-
-
 def _named_session(request: Request) -> str | None:
     """Return the session that a client names; an empty header names none."""
     return request.headers.get(SESSION_HEADER) or None
@@ -326,13 +304,12 @@ def _is_stream(response: httpx2.Response) -> bool:
     return response.is_success and str(response.headers.get("content-type", "")).startswith(_STREAM)
 
 
-def _shows_thinking(exchange: Exchange | None) -> bool:
-    """Whether people see thinking (BR-003), by the settings of the session."""
-    if exchange is None or exchange.session is None:
-        return True
+def _shows_thinking(owner: Owner, exchange: Exchange | None) -> bool:
+    """Whether people see thinking (BR-003), by the settings of the session or the owner."""
+    found = exchange and exchange.conversation
     with suppress(rs.ReasoningStoreError):
-        found = exchange.session.settings.resolved()["reasoning.includeInResponse"]
-        return bool(found.value)
+        settings = ((found and found.session) or owner).settings.resolved()
+        return bool(settings["reasoning.includeInResponse"].value)
     return True
 
 

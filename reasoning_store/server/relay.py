@@ -90,6 +90,7 @@ class Relay(Response):
                     await run_to_end(exchange.finish)
                 await emit(piece if rewriter is None else rewriter.feed(piece))
                 if exchange is not None and exchange.is_ready:
+                    # After the first event, which waits for no disk.
                     await run_to_end(exchange.begin_stream)
                 if exchange is not None and exchange.is_stopped:
                     break

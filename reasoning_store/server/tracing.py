@@ -107,7 +107,7 @@ class Tracing:
             call.fail(type(error).__name__)
             raise
         finally:
-            call.end()
+            await call.end()
 
 
 class Call:
@@ -150,16 +150,11 @@ class Call:
             propagate.inject(headers, trace.set_span_in_context(self._span, parent))
         return headers
 
-    async def note_exchange(self, exchange: Exchange | None, mode: str | None) -> None:
-        """Note what was put back, and count the conversation, if the span is recorded."""
-        if exchange is None or self._span is None or not self._span.is_recording():
-            return
-        self._exchange = exchange
-        self._facts["reasoning_store.mode"] = mode or ""
-        if exchange.session is not None:
-            with suppress(rs.ReasoningStoreError):
-                usage = await asyncio.to_thread(exchange.session.usage)
-                self._facts["reasoning_store.effective_tokens"] = usage.effective
+    def note_exchange(self, exchange: Exchange | None, mode: str | None) -> None:
+        """Note what was put back."""
+        if exchange is not None:
+            self._exchange = exchange
+            self._facts["reasoning_store.mode"] = mode or ""
 
     def note_chunk(self) -> None:
         """Note that a piece of a stream has come."""
@@ -170,29 +165,36 @@ class Call:
         """Note why the reply did not come whole; the first cause stays."""
         self._error = self._error or error
 
-    def end(self) -> None:
-        """End the span, with the usage that the provider reported."""
+    async def end(self) -> None:
+        """End the span, with the usage that the provider reported and our count."""
         from opentelemetry.trace import Status, StatusCode
 
         span, self._span = self._span, None
         if span is None:
             return
-        if span.is_recording():
-            span.set_attributes({**self._facts, **dict(_exchange_facts(self._exchange))})
-            if self._error is not None:
-                span.set_attribute("error.type", self._error)
-                span.set_status(Status(StatusCode.ERROR))
-        span.end()
+        try:
+            if span.is_recording():
+                span.set_attributes({**self._facts, **dict(_exchange_facts(self._exchange))})
+                if self._error is not None:
+                    span.set_attribute("error.type", self._error)
+                    span.set_status(Status(StatusCode.ERROR))
+                session = self._exchange and self._exchange.session
+                with suppress(rs.ReasoningStoreError):
+                    usage = await asyncio.to_thread(session.usage) if session else None
+                    if usage is not None:
+                        span.set_attribute("reasoning_store.effective_tokens", usage.effective)
+        finally:
+            span.end()
 
 
 def _exchange_facts(exchange: Exchange | None) -> Iterator[tuple[str, Any]]:
     if exchange is None:
         return
     yield "reasoning_store.restored", exchange.restored
-    yield "reasoning_store.missed", exchange.missed
+    yield "reasoning_store.missed", len(exchange.missed)
     yield "reasoning_store.left_out", exchange.left_out
-    if exchange.session is not None:
-        yield "gen_ai.conversation.id", exchange.session.id
+    if exchange.conversation is not None:
+        yield "gen_ai.conversation.id", exchange.conversation.session_id
     if exchange.error is not None:
         yield "reasoning_store.store_error", exchange.error
     if (reply := exchange.reply) is not None:

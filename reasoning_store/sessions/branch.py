@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import Conflict, InvalidCall
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.validation import (
     are_several,
     check_mapping,
@@ -74,13 +75,16 @@ class SessionBranch:
         after: int | str | None,
         created_at: Any,
         change: MetadataChange | None,
+        *,
+        asked: Asked | None = None,
     ) -> list[Stored]:
-        """Store messages at the end, as one."""
+        """Store messages at the end, as one; ``asked`` is what a client asked that they answer."""
         # Anything else goes on as one message, and is refused there as not being one.
         several = type(messages) is list or are_several(messages)
         batch = list(enumerate(messages)) if several else [(None, messages)]
         # Masking, counting and JSON are done before the ledger's lane is asked for.
-        entries = [self.state.prepare(item, self.row.encoding, at=at) for at, item in batch]
+        prepare, encoding = self.state.prepare, self.row.encoding
+        entries = [prepare(item, encoding, at=at, asked=asked) for at, item in batch]
         if ids is not None:
             if idempotency_key is not None:
                 raise InvalidCall(

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, overload
 
 from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
@@ -149,6 +150,7 @@ class Session(SessionFacts):
         starts_inside: bool | None = None,
         merge: bool = False,
         metadata: Mapping[str, Any] | None = None,
+        asked: Asked | None = None,
     ) -> Recording:
         """Return a recording of one reply: iterate it for clean chunks, and it is stored.
 
@@ -161,6 +163,7 @@ class Session(SessionFacts):
         thoughts in tags that differ from it, too. ``metadata`` becomes the first annotations
         of the draft and the message; ``secondsThought`` and ``secondsToFirstToken`` are added.
         ``id`` is an id of your own for the message, as in ``append``, and is recorded once.
+        ``asked`` is that of ``Owner.identify``: by it the reply is found again.
         """
         from reasoning_store.recording.recording import Recording
         from reasoning_store.recording.reply_recorder import ReplyRecorder
@@ -174,6 +177,7 @@ class Session(SessionFacts):
             starts_inside=starts_inside,
             merge=merge,
             metadata=metadata,
+            asked=asked,
         )
         return Recording(reply, stream)
 

@@ -11,20 +11,20 @@ import re
 from typing import Final
 
 from reasoning_store.conversation.digests import digest_texts
+from reasoning_store.conversation.identity import MADE_HERE
 
-_PREFIX: Final = "rs_call_"
 _SHORTEST: Final = 9
 """The length that Mistral demands, of letters and digits."""
 
 
 def make_call_id(*seeds: object) -> str:
     """Return the id of these seeds, in their order."""
-    return _PREFIX + digest_texts(map(str, seeds), size=12).hex()
+    return MADE_HERE + digest_texts(map(str, seeds), size=12).hex()
 
 
 def is_made_here(call_id: str) -> bool:
     """Whether an id was made here, so that no provider knows it."""
-    return call_id.startswith(_PREFIX)
+    return call_id.startswith(MADE_HERE)
 
 
 def accepted_id(call_id: str, pattern: str | None) -> str:
@@ -32,6 +32,6 @@ def accepted_id(call_id: str, pattern: str | None) -> str:
     if pattern is None or re.fullmatch(pattern, call_id):
         return call_id
     other = make_call_id(call_id)
-    digest = other.removeprefix(_PREFIX)
+    digest = other.removeprefix(MADE_HERE)
     candidates = (other, digest, digest[:_SHORTEST])
     return next((item for item in candidates if re.fullmatch(pattern, item)), call_id)

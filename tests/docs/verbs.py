@@ -106,11 +106,13 @@ def store_scrub(store: rs.Store, session: rs.Session) -> None:
     assert store.scrub() == ()  # no file may still hold the erased bytes
 
 
-def owner_find_conversation(store: rs.Store, session: rs.Session) -> None:
-    messages = [item.message for item in session.history()]
-    found = store.find_conversation([*messages, rs.user("And 101?")])
-    assert found is not None
-    assert found.session.id == "primes"
+def owner_identify(store: rs.Store, session: rs.Session) -> None:
+    asked = store.identify([rs.user("Is 7 prime?")])
+    client = asked.store([rs.user("Is 7 prime?")])
+    asked.append_reply(client, rs.assistant("Yes: 7 has no divisor but 1 and itself."))
+    sent = [rs.user("Is 7 prime?"), client.history()[-1].message, rs.user("And 8?")]
+    found = store.identify(sent)
+    assert (found.match, found.session_id, found.first_new) == ("chain", client.id, 2)
 
 
 def owner_report(store: rs.Store, session: rs.Session) -> None:

@@ -199,7 +199,7 @@ def without_ids(content: bytes) -> list[bytes]:
 
 
 def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs.Store) -> None:
-    """The provider's own words, and ours in a header; nothing is stored of a reply."""
+    """The provider's own words, and ours in a header; a refused request makes no session."""
     call = {
         "id": "call_unknown",
         "type": "function",
@@ -213,12 +213,12 @@ def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs
     with serving(store, options(provider)) as address:
         response = post(address, messages, stream=True)
 
-    (session,) = store.sessions().items
-    assert session.history()[-1].message.role == "tool"
+    assert not store.sessions().items
     assert response.status_code == 400
     assert response.json()["error"]["message"] == provider.refused[0]
     assert "reasoning" in response.headers["X-Reasoning-Explanation"]
-    assert response.headers["X-Reasoning-Restored"] == "0/1; missed=1"
+    assert response.headers["X-Reasoning-Restored"] == "0/0"
+    assert response.headers["X-Reasoning-Match"] == "new"
 
 
 def test_the_reply_of_a_client_that_leaves_is_stored(provider: Provider, store: rs.Store) -> None:
@@ -231,10 +231,12 @@ def test_the_reply_of_a_client_that_leaves_is_stored(provider: Provider, store: 
             f"{address}/v1/chat/completions",
             json={"model": "deepseek-flash", "messages": [WEATHER], "stream": True},
         ) as response:
-            next(response.iter_bytes())
-        (session,) = store.sessions().items
-        for _ in session.follow():
-            pass  # it ends with the reply
+            pieces = response.iter_bytes()
+            while b"reasoning_content" not in next(pieces):
+                pass  # the first piece names the role
+            session = store.session(response.headers["X-Reasoning-Session"])
+        while session.head() < 2:
+            pass  # the client has left, and the gateway finds out
         hold.set()
     reply = session.history()[-1].message
 

@@ -97,7 +97,7 @@ def chat_turn(client: Any, messages: list[Any]) -> list[Any]:
     text = ""
     calls: dict[int, dict[str, str]] = {}
     tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {}}}]
-    asked = {"model": "deepseek-chat", "messages": messages, "tools": tools, "stream": True}
+    asked = {"model": "deepseek-reasoner", "messages": messages, "tools": tools, "stream": True}
     for event in client.chat.completions.create(**asked):
         for choice in event.choices:
             text += choice.delta.content or ""

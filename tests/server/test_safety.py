@@ -31,7 +31,7 @@ TOKENS = {
 }
 OWNERS = read_tokens([f"{token} {owner}" for owner, token in TOKENS.items()], "tokens")
 SECRET = "the canary of you"
-BODY = {"model": "deepseek-chat", "messages": [{"role": "user", "content": SECRET}]}
+BODY = {"model": "deepseek-reasoner", "messages": [{"role": "user", "content": SECRET}]}
 
 
 @pytest.fixture(scope="module")
@@ -354,7 +354,7 @@ def test_what_was_judged_is_what_is_sent(store: rs.Store, path: str, rest: str) 
 
 def test_a_shared_key_reads_no_response_of_another_owner(address: str, provider: Provider) -> None:
     """The provider cannot tell the owners apart, so it is not asked."""
-    body = {"model": "deepseek-chat", "input": SECRET}
+    body = {"model": "deepseek-reasoner", "input": SECRET}
     made = httpx2.post(f"{address}/v1/responses", json=body, headers=as_owner("you"))
     id = made.json()["id"]
     asked = len(provider.asked)
@@ -385,9 +385,8 @@ def test_a_session_whose_id_fits_no_header_is_continued(
     """The header is left out, and the chat goes on in its session."""
     session = store.for_owner("me").session(id, create=True)
     session.append([rs.user(f"I am {id}"), rs.assistant("Hello.")])
-    texts = [("user", f"I am {id}"), ("assistant", "Hello."), ("user", "Go on.")]
-    body = {**BODY, "messages": [{"role": role, "content": text} for role, text in texts]}
-    answer = httpx2.post(f"{address}/v1/chat/completions", json=body, headers=as_owner("me"))
+    body = {"model": "gpt-5", "input": "Go on.", "conversation": id}
+    answer = httpx2.post(f"{address}/v1/responses", json=body, headers=as_owner("me"))
 
     assert answer.status_code == 200
     assert not {"x-reasoning-session", "x-injected"} & {*answer.headers}

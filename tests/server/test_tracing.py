@@ -151,7 +151,7 @@ def test_a_refusal_is_an_error_with_its_status(address: str, spans: Spans) -> No
 
     assert answer.status_code == 400
     assert facts(span)["error.type"] == "400"
-    assert facts(span)["reasoning_store.missed"] == 1
+    assert facts(span)["reasoning_store.missed"] == 0
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
 
 

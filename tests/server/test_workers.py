@@ -23,7 +23,7 @@ from tests.integrations.loops import chat_loop, twenty_steps
 from tests.server.served import Served
 
 QUESTION = {"role": "user", "content": "How is Oslo?"}
-BODY = {"model": "deepseek-chat", "messages": [QUESTION], "stream": True}
+BODY = {"model": "deepseek-reasoner", "messages": [QUESTION], "stream": True}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_workers_serve_conversations_of_one_database(
     try:
         assert len(workers_of(served)) == 2
         with openai.OpenAI(api_key="k", base_url=f"{served.address}/v1") as client:
-            text = chat_loop(client, "deepseek-chat", streamed=True)
+            text = chat_loop(client, "deepseek-reasoner", streamed=True)
         provider.script = weather
         with ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda _: ask(served.address), range(16)))

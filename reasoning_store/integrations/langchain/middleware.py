@@ -14,13 +14,8 @@ from reasoning_store.integrations.langchain.messages import read_message, write_
 from reasoning_store.integrations.store_access import (
     Settings,
     check_owner,
-    continue_conversation,
-    find_conversation,
     read_settings,
-    resolve_settings,
     run_in_thread,
-    stored_messages,
-    withheld_blocks,
 )
 from reasoning_store.results import Owner
 
@@ -51,63 +46,45 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Store the new messages, call the model with the chosen thoughts, store its reply."""
-        session, request = self._begin(request)
+        store_reply, request = self._begin(request)
         response = handler(request)
-        self._store_reply(session, response)
+        store_reply(response)
         return response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """See ``wrap_model_call``."""
-        session, request = await run_in_thread(self._begin, request)
+        store_reply, request = await run_in_thread(self._begin, request)
         response = await handler(request)
-        await run_in_thread(self._store_reply, session, response)
+        await run_in_thread(store_reply, response)
         return response
 
-    def _begin(self, request: ModelRequest) -> tuple[rs.Session, ModelRequest]:
+    def _begin(self, request: ModelRequest) -> tuple[Callable[[Any], None], ModelRequest]:
         given: Sequence[BaseMessage] = request.messages
         read = [_read(message) for message in given]
-        session, positions = self._find(read, self._session_id or _thread(request))
-        first_new = max(
-            (index + 1 for index, at in enumerate(positions) if at is not None), default=0
+        found = self._store.identify(
+            read,
+            system=[request.system_prompt] if request.system_prompt else [],
+            session_id=self._session_id or _thread(request),
         )
-        whole = stored_messages(session, read, positions)
-        messages = self._choose(session, request, given, whole)
-        if read[first_new:]:
-            session.append(read[first_new:])
-        return session, request.override(messages=messages)
-
-    def _find(
-        self, messages: Sequence[rs.Message], session_id: str | None
-    ) -> tuple[rs.Session, Sequence[int | None]]:
-        """Return the session, on the branch that these messages continue, and their positions."""
-        found = find_conversation(self._store, messages, session_id)
-        if found is None:
-            return self._store.session(session_id, create=True), [None] * len(messages)
-        return continue_conversation(found)[0], found.positions
-
-    def _choose(
-        self,
-        session: rs.Session,
-        request: ModelRequest,
-        given: Sequence[BaseMessage],
-        whole: Sequence[rs.Message],
-    ) -> list[BaseMessage]:
-        """Return the messages with the thoughts that the settings and the host choose."""
-        settings = resolve_settings(session, self._settings)
         names = {**_names(request), **{k: v for k, v in self._named.items() if v is not None}}
-        withheld = withheld_blocks(rs.select(whole, settings=settings, **names))
+        replies = [index for index, one in enumerate(given) if isinstance(one, AIMessage)]
+        sent = found.restore(replies, settings=self._settings, **names)
         messages: list[BaseMessage] = []
-        for index, (message, one) in enumerate(zip(given, whole, strict=True)):
-            if not isinstance(message, AIMessage) or not one.thinking:
-                messages.append(message)
-                continue
-            messages += write_messages(one, withheld=withheld.get(index, ()))
-        return messages
+        for index, message in enumerate(given):
+            reply = sent[index].message if index in sent else None
+            messages += write_messages(reply) if reply and reply.thinking else [message]
+        session = found.store(read[found.first_new :])
 
-    def _store_reply(self, session: rs.Session, response: Any) -> None:
-        whole = getattr(response, "model_response", response)
-        result = [whole] if isinstance(whole, BaseMessage) else whole.result
-        session.append([_read(message) for message in result])
+        def store_reply(response: Any) -> None:
+            whole = getattr(response, "model_response", response)
+            result = [whole] if isinstance(whole, BaseMessage) else whole.result
+            for message in map(_read, result):
+                if message.role == "assistant":
+                    found.append_reply(session, message)
+                else:
+                    session.append(message)
+
+        return store_reply, request.override(messages=messages)
 
 
 def _read(message: BaseMessage) -> rs.Message:

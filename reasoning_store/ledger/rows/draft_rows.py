@@ -25,6 +25,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall, NotFound
+from reasoning_store.conversation.identity import Asked
 from reasoning_store.ledger import sessions
 from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
@@ -164,6 +165,8 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
     if draft.annotations is not None:
         annotations_json(draft.annotations, most=MOST_OF_DRAFT)
         header["annotations"] = draft.annotations
+    if draft.asked is not None:
+        header["asked"] = list(draft.asked)
     return {
         "session_key": draft.session_key,
         "branch": draft.branch,
@@ -259,6 +262,7 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
             request_facts=None if sent is None else parsed(sent),
             idempotency_key=idempotency_key,
             created_at=created_at,
+            asked=Asked(*fields["asked"]) if "asked" in fields else None,
             parts=parts,
             expired=not _is_live(lease, now),
             stop=stop,

@@ -37,6 +37,7 @@ from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
 from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.echoes import delete_numbers
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
 from reasoning_store.ledger.rows import decode, pairs, recomputation
@@ -280,6 +281,8 @@ def apply(
     recomputation.recompute_totals(
         connection, key, lineages, {change.place: change.own for change in made}
     )
+    for change in filter(_empties, made):
+        delete_numbers(connection, key, lineages, change.place)
     _remove_summaries(connection, key, lineages, summarizable)
     _DELETE_UNUSED_ORIGIN.many(
         connection, [{"key": key, "number": number} for number in sorted(gone)]

@@ -43,6 +43,7 @@ from reasoning_store.ledger.tables import (
     bodies,
     branches,
     drafts,
+    echoes,
     messages,
     thinking_blocks,
 )
@@ -72,6 +73,7 @@ _INSERT_MESSAGE = Statement(
 )
 _INSERT_BODY = Statement(insert(bodies), order=(*_PLACE, *BODY))
 _INSERT_THINKING = Statement(insert(thinking_blocks), order=(*_PLACE, *THINKING))
+_INSERT_ECHO = Statement(insert(echoes), order=(*_PLACE, "number", "client_group"))
 _END_DRAFT = Statement(
     delete(drafts).where(
         drafts.c.session_key == bindparam("key"), drafts.c.branch == bindparam("of")
@@ -178,6 +180,9 @@ def _append_on_sqlite(
         cursor.execute(sql.insert_body, (*place, *item.body.values()))
         for thought in item.thinking:
             cursor.execute(sql.insert_thinking, (*place, *thought.values()))
+        if (echo := item.entry.echo) is not None:
+            rows = [(*place, number, echo.group) for number in echo.numbers]
+            cursor.executemany(_INSERT_ECHO.text(connection), rows)
     cursor.execute(sql.advance_branch, (carried.position + 1, *sums, *this))
     used = _reasoning_used(encoded)
     begins = int(branch == 1 and first == 1)
@@ -192,7 +197,7 @@ def _append_on_sqlite(
 
 _APPEND_FUNCTION = """SELECT {}.append_messages(
     %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
-    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json)"""
+    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json, %s::json)"""
 
 
 def _append_on_postgres(
@@ -205,7 +210,7 @@ def _append_on_postgres(
     now: int,
 ) -> int | None:
     # Positions and sums are those of the batch alone; the function adds what stands before.
-    message_rows, texts, thoughts, kinds = [], [], [], []
+    message_rows, texts, thoughts, kinds, numbers = [], [], [], [], []
     for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
         place = {"position": carried.position}
         message_row = {**place, **item.columns, **totals_columns(carried)}
@@ -216,11 +221,15 @@ def _append_on_postgres(
         texts.append(_without_nulls(place | item.body))
         thoughts += [_without_nulls(place | row) for row in item.thinking]
         kinds.append(dict(carried.opaque))
+        if (echo := item.entry.echo) is not None:
+            place["client_group"] = echo.group
+            numbers += [{**place, "number": number} for number in echo.numbers]
     rows = (_json(message_rows), _json(texts), _json(thoughts) if thoughts else None)
     merging = _json(kinds) if kinds[-1] else None
     used = _reasoning_used(encoded)
     used_up = (used.reported, used.counted, used.unreported)
-    given = (key, branch, after, ending, len(encoded), now, *used_up, *rows, merging)
+    known = _json(numbers) if numbers else None
+    given = (key, branch, after, ending, len(encoded), now, *used_up, *rows, merging, known)
     call = _APPEND_FUNCTION.format(quoted(schema_of(connection) or "public"))
     (first,) = driver(connection).execute(call, given).fetchone()
     return None if first is None else int(first)

@@ -3,7 +3,7 @@
 It imports nothing of the package, so that it stays the same as the package changes. Until the
 release, a change of the schema changes this revision and gives it the next number.
 
-Revision ID: 1002
+Revision ID: 1003
 Revises: nothing
 """
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql, sqlite
 
-revision = "1002"
+revision = "1003"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -72,7 +72,7 @@ APPEND = """
 CREATE FUNCTION append_messages(
     for_key bigint, for_branch int, ends_at bigint, ends_draft text, count bigint, now bigint,
     add_reasoning bigint, add_counted bigint, add_unreported bigint,
-    heads json, texts json, thoughts json, kinds json
+    heads json, texts json, thoughts json, kinds json, numbers json
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     old branches;
@@ -114,7 +114,7 @@ BEGIN
         clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
         sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
         sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
-        reasoning, cached, erased_at, cache_write, echo, annotations
+        reasoning, cached, erased_at, cache_write, annotations
     ) SELECT
         for_key, for_branch, last + n.position, n.id, n.role, n.status, n.created_at, n.origin,
         n.visible, n.thinking, n.clearable, n.exactness, n.has_call, n.shape, n.digest,
@@ -129,7 +129,7 @@ BEGIN
         old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
         old.sum_clearable + n.sum_clearable,
         n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at,
-        n.cache_write, n.echo, n.annotations
+        n.cache_write, n.annotations
     FROM json_populate_recordset(NULL::messages, heads) n;
     INSERT INTO bodies (session_key, branch, position, text, data, sent)
         SELECT for_key, for_branch, last + n.position, n.text, n.data, n.sent
@@ -141,6 +141,11 @@ BEGIN
             for_key, for_branch, last + n.position, n.ordinal, n.tokens, n.source_field,
             n.thought, n.data, n.is_hidden
         FROM json_populate_recordset(NULL::thinking_blocks, thoughts) n;
+    END IF;
+    IF numbers IS NOT NULL THEN
+        INSERT INTO echoes (session_key, branch, position, number, client_group)
+            SELECT for_key, for_branch, last + n.position, n.number, n.client_group
+            FROM json_populate_recordset(NULL::echoes, numbers) n;
     END IF;
     UPDATE branches b SET
         next_position = m.position + 1, sum_visible = m.sum_visible,
@@ -341,7 +346,6 @@ def upgrade() -> None:
         may("cached"),
         may("erased_at"),
         may("cache_write"),
-        may("echo"),
         may("annotations", sa.Text),
         primary("messages", "branch", "position"),
         belongs("messages", "branches", "branch"),
@@ -360,8 +364,19 @@ def upgrade() -> None:
         sqlite_where=sa.text("idempotency_key IS NOT NULL"),
         postgresql_where=sa.text("idempotency_key IS NOT NULL"),
     )
-    op.create_index("ix_messages_echo", "messages", ["echo"])
     op.create_index("ix_messages_id", "messages", ["id", "session_key"])
+    op.create_table(
+        "echoes",
+        need("session_key"),
+        need("branch", SMALL),
+        need("position"),
+        need("number"),
+        need("client_group"),
+        primary("echoes", "branch", "position", "number"),
+        belongs("echoes", "messages", "branch", "position"),
+        **CLUSTERED,
+    )
+    op.create_index("ix_echoes_number", "echoes", ["number", "client_group", "session_key"])
     op.create_table(
         "bodies",
         need("session_key"),
@@ -514,6 +529,7 @@ def downgrade() -> None:
         "drafts",
         "thinking_blocks",
         "bodies",
+        "echoes",
         "messages",
         "origins",
         "branches",

@@ -1,0 +1,265 @@
+"""The numbers by which a conversation is known again that a client sends back.
+
+A client keeps role, text and calls of its messages, and loses the thoughts. Each reply has numbers
+of what its client sent and was given:
+
+- ``whole``: the system prompt and every message up to the reply
+- ``place``: the same without the system prompt
+- ``pair``: the messages since the reply before it
+- ``calls``: the ids of its calls
+- ``asked``: the system prompt and every message before the reply
+
+White space, the Unicode form and the order of the results of one step are not part of them: clients
+change them. A message whose calls have own ids is these ids, since clients change the text next to
+calls. The owner is part of every number.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import takewhile
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import (
+    MediaBlock,
+    Message,
+    RawBlock,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    ToolResponseBlock,
+)
+from reasoning_store.conversation.digests import digest_texts
+
+_63_BITS = (1 << 63) - 1
+_END = re.compile(r"[0-9A-Za-z]*\Z")
+_LONG, _SHORT = 16, 8
+MADE_HERE: Final = "rs_call_"
+"""How an id begins that no provider gave: its client has none."""
+_SECTION = "---"
+"""The delimiter of rendered thinking, without its line ends."""
+
+VisibleText: TypeAlias = Callable[[str], str]
+"""Returns the text of a reply without delimiters, which some clients are given and others not."""
+
+
+class Asked(NamedTuple):
+    """A client's messages up to where its reply begins, as numbers."""
+
+    owner: int
+    whole: int
+    place: int
+    since: int
+    """The messages since the last reply."""
+    group: int = 0
+    """The client's own name of the conversation; 0 for none."""
+    is_rendered: bool = False
+    """Whether the client is given the thinking in its text."""
+
+
+class Numbers(NamedTuple):
+    """The numbers of a reply."""
+
+    whole: int
+    place: int
+    pair: int
+    asked: int
+    calls: int | None
+    has_own_ids: bool
+    """Whether no other conversation can have the ids of its calls."""
+
+
+class ReplyNumbers(NamedTuple):
+    """The numbers of a reply as they are stored, and the group of its client."""
+
+    numbers: tuple[int, ...]
+    group: int
+
+
+class ClientChain(NamedTuple):
+    """A client's messages as numbers."""
+
+    replies: dict[int, Numbers]
+    """By the index of each reply."""
+    asked: Asked
+    """All of them: what the next reply answers."""
+
+
+def number_messages(
+    owner: str,
+    messages: Iterable[Message],
+    *,
+    system: Iterable[str] = (),
+    group: str | None = None,
+    visible: VisibleText = str,
+) -> ClientChain:
+    """Return the numbers of a conversation, its system prompt apart."""
+    start = _number("owner", owner)
+    whole, place = _number("whole", str(start), *map(plain_text, system)), _number(str(start))
+    named = 0 if group is None else _number("group", owner, group)
+    asked = Asked(start, whole, place, 0, named)
+    replies: dict[int, Numbers] = {}
+    results: list[int] = []
+    for index, message in enumerate(messages):
+        results += response_links(message)
+        link = message_link(message, visible)
+        if link is None:
+            continue
+        asked, results = _add(asked, *sorted(results)), []
+        if message.role == "assistant":
+            replies[index] = _number_reply(asked, message, link)
+        asked = _add(asked, link)
+        if message.role == "assistant":
+            asked = asked._replace(since=0)
+    return ClientChain(replies, _add(asked, *sorted(results)))
+
+
+def number_reply(asked: Asked, reply: Message, visible: VisibleText = str) -> ReplyNumbers:
+    """Return the numbers of a reply as its client was given it."""
+    link = message_link(reply, visible, is_rendered=asked.is_rendered)
+    found = _number_reply(asked, reply, link or 0)
+    numbers = {number for number in found[:5] if number is not None}
+    return ReplyNumbers(tuple(sorted(numbers)), asked.group)
+
+
+def question_number(asked: Asked) -> int:
+    """Return the number of what a client asked, which each reply to it has."""
+    return _number("asked", str(asked.whole))
+
+
+def _number_reply(asked: Asked, reply: Message, link: int) -> Numbers:
+    ids = [given_id(call.id) for call in reply.tool_calls]
+    after = _add(asked, link)
+    return Numbers(
+        after.whole,
+        after.place,
+        _number("pair", str(asked.owner), str(after.since)),
+        question_number(asked),
+        _number("calls", str(asked.owner), *ids) if any(ids) else None,
+        bool(ids) and all(map(is_own_id, ids)),
+    )
+
+
+def _add(asked: Asked, *links: int) -> Asked:
+    whole, place, since = asked.whole, asked.place, asked.since
+    for link in links:
+        whole, place, since = _join(whole, link), _join(place, link), _join(since, link)
+    return asked._replace(whole=whole, place=place, since=since)
+
+
+def response_links(message: Message) -> list[int]:
+    """Return the numbers of a message's tool results."""
+    return [
+        _number(
+            "response",
+            given_id(block.call_id),
+            plain_text(codec.result_text(block)),
+        )
+        for block in message.blocks
+        if isinstance(block, ToolResponseBlock)
+    ]
+
+
+def message_link(
+    message: Message, visible: VisibleText = str, *, is_rendered: bool = False
+) -> int | None:
+    """Return the number of a message without its tool results; ``None`` if it has nothing else."""
+    is_reply = message.role == "assistant"
+    calls = message.tool_calls
+    if is_reply and calls and all(is_own_id(call.id) for call in calls):
+        return _number("calls", *(call.id for call in calls))
+    text = "".join(_texts(message, is_rendered=is_rendered))
+    parts = [plain_text(visible(text) if is_reply and not is_rendered else text)]
+    for call in calls:
+        parts += ["call", given_id(call.id), call.name, call_arguments(call)]
+    media = [] if is_reply else [*map(_media_text, message.blocks)]
+    parts += [one for one in media if one]
+    return None if not any(parts) and message.role == "tool" else _number(message.role, *parts)
+
+
+def _texts(message: Message, *, is_rendered: bool) -> Iterator[str]:
+    is_open = False
+    for block in message.blocks:
+        if isinstance(block, TextBlock):
+            yield (_SECTION if is_open and block.text else "") + block.text
+            is_open = is_open and not block.text
+        elif is_rendered and isinstance(block, ThinkingBlock) and block.thought.strip():
+            yield ("" if is_open else _SECTION) + block.thought
+            is_open = True
+    if is_open:
+        yield _SECTION
+
+
+def _media_text(block: Any) -> str:
+    if isinstance(block, RawBlock):
+        return plain_text(json.dumps(_without_marks(block.data), sort_keys=True))
+    if isinstance(block, MediaBlock):
+        return codec.dumps(codec.block_to_json(block))
+    return ""
+
+
+def _without_marks(value: Any) -> Any:
+    """Return a part of a body without the marks of the prompt cache, which move."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: one for name, one in value.items() if name != "cache_control"}
+
+
+def given_id(id: str) -> str:
+    """Return the id that a client was given; of one that no provider gave it has none."""
+    return "" if id.startswith(MADE_HERE) else id
+
+
+def is_own_id(id: str) -> bool:
+    """Whether an id cannot repeat in another conversation: ``call_1`` and ``f:0`` can."""
+    found = _END.search(given_id(id))
+    text = found.group() if found is not None else ""
+    kinds = (str.isdigit, str.islower, str.isupper)
+    return len(text) >= _LONG or (
+        len(text) >= _SHORT and sum(any(map(kind, text)) for kind in kinds) > 1
+    )
+
+
+def plain_text(text: str) -> str:
+    """Return a text without what clients change of it."""
+    return "".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
+
+
+def call_arguments(call: ToolCallBlock) -> str:
+    """Return the arguments of a call in one form, however they are spelt."""
+    if isinstance(call.parameters, Mapping):
+        return _sorted_json(call.parameters)
+    try:
+        return _sorted_json(json.loads(call.arguments or "{}"))
+    except (ValueError, RecursionError):
+        return call.arguments or ""
+
+
+def _sorted_json(value: Any) -> str:
+    text = codec.dumps(value)  # keys that are numbers are strings from here on
+    return json.dumps(json.loads(text), sort_keys=True, separators=(",", ":"))
+
+
+def count_equal(sent: Sequence[Message], stored: Sequence[Message], visible: VisibleText) -> int:
+    """Return with how many of the stored messages a client's messages begin."""
+    pairs = zip(sent, stored, strict=False)
+    equal = takewhile(lambda pair: _links(pair[0], visible) == _links(pair[1], visible), pairs)
+    return sum(1 for _ in equal)
+
+
+def _links(message: Message, visible: VisibleText) -> tuple[int | None, ...]:
+    return (message_link(message, visible), *sorted(response_links(message)))
+
+
+def _join(state: int, link: int) -> int:
+    data = state.to_bytes(8, "big") + link.to_bytes(8, "big")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _63_BITS
+
+
+def _number(*texts: str) -> int:
+    return int.from_bytes(digest_texts(texts, size=8), "big") & _63_BITS
