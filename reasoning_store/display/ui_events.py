@@ -217,8 +217,8 @@ class _Stream:
         self._metadata: UIObject = {}
         self._usage: dict[str, int] = {}
         self._text: tuple[int | None, str] | None = None
-        self._thoughts: dict[int | None, str | None] = {}
-        """The id of each thought that is open; None while it has no text."""
+        self._thoughts: dict[int | None, list[str]] = {}
+        """Each thought that is open and has text: its id, and the pieces that were sent."""
         self._calls: dict[int, _Call] = {}
 
     def begin(self) -> UIObject:
@@ -317,19 +317,25 @@ class _Stream:
         return [] if ended is None else [{"type": "text-end", "id": ended[1]}]
 
     def _take_thought(self, chunk: ReasoningChunk) -> list[UIObject]:
-        index = chunk.content_index
-        is_end = chunk.phase == "end"
-        # The text of an end is the whole thought; it is new only where no piece of it came.
-        is_new = bool(chunk.text) and not (is_end and self._thoughts.get(index))
+        index, text = chunk.content_index, chunk.text
+        part = self._thoughts.get(index)
         out: list[UIObject] = []
-        if is_new:
-            part = self._thoughts.get(index)
+        if chunk.phase == "end" and part is not None:
+            # The text of an end is the whole thought: a part of its own if the pieces differ.
+            if "".join(text.split()) == "".join("".join(part[1:]).split()):
+                text = ""
+            elif text:
+                out.append({"type": "reasoning-end", "id": part[0]})
+                part = None
+        if text:
             if part is None:
-                part = self._thoughts[index] = self._make_id("reasoning")
-                out = [*self._end_text(), {"type": "reasoning-start", "id": part}]
-            out.append({"type": "reasoning-delta", "id": part, "delta": chunk.text})
-        if is_end and (ended := self._thoughts.pop(index, None)):
-            out.append({"type": "reasoning-end", "id": ended})
+                part = self._thoughts[index] = [self._make_id("reasoning")]
+                out += [*self._end_text(), {"type": "reasoning-start", "id": part[0]}]
+            part.append(text)
+            out.append({"type": "reasoning-delta", "id": part[0], "delta": text})
+        if chunk.phase == "end" and part is not None:
+            del self._thoughts[index]
+            out.append({"type": "reasoning-end", "id": part[0]})
         return out
 
     def _take_call(self, chunk: ToolCallChunk) -> list[UIObject]:
@@ -353,9 +359,9 @@ class _Stream:
         return [*out, *_end_call(call)] if chunk.is_complete else out
 
     def _end_parts(self) -> list[UIObject]:
-        thoughts = [part for part in self._thoughts.values() if part]
+        out = [{"type": "reasoning-end", "id": part} for part, *_ in self._thoughts.values()]
         self._thoughts.clear()
-        out = [{"type": "reasoning-end", "id": part} for part in thoughts] + self._end_text()
+        out += self._end_text()
         for call in self._calls.values():
             out += _end_call(call)
         return out

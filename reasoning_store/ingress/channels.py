@@ -4,12 +4,13 @@ An adapter gives deltas without a start, ends that repeat the whole text, one th
 fields, delimiters inside the answer. For every input, these promises hold of what comes out:
 
 1. A thinking block has one start, then its deltas, then one end; ``content_index`` is its place
-   among the message's blocks in the order in which they began.
+   among the message's blocks in the order in which they began. A seal that comes after the end is
+   one more delta, without text.
 2. Visible text holds no supported delimiter (``text_channel``).
 3. A thought that comes in several fields is taken from the first that has more than white space
    (``duplicates``); from then on tagged copies in the text are taken out and not added.
-4. Nothing follows the finish: chunks that a provider sends after it are in ``late``, for the
-   message alone.
+4. The finish comes last, when the stream has ended: a host may name its reason in every event. A
+   reason that content follows is replaced by the next one.
 
 A block that the protocol numbers is open until the protocol ends it; one without a number is
 ended by the next piece of another kind (EC-003).
@@ -29,7 +30,12 @@ from reasoning_store.conversation.chunks import (
     TextChunk,
     ToolCallChunk,
 )
-from reasoning_store.ingress.duplicates import MirroredFields, WaitingThought, without_white_space
+from reasoning_store.ingress.duplicates import (
+    MirroredFields,
+    WaitingThought,
+    contains_in_order,
+    without_white_space,
+)
 from reasoning_store.ingress.open_blocks import OpenBlocks, OpenThought
 from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.text_channel import TAG_SOURCE, TextChannel
@@ -62,7 +68,8 @@ class Channels:
         "_calls",
         "_calls_by_index",
         "_choice",
-        "_finished",
+        "_finish",
+        "_goes_on",
         "_last_mirrored",
         "_last_text",
         "_mirrors",
@@ -74,7 +81,6 @@ class Channels:
         "_text",
         "_text_at",
         "_text_key",
-        "late",
     )
 
     def __init__(
@@ -82,9 +88,8 @@ class Channels:
     ) -> None:
         self._choice = choice
         self._out: list[Chunk] = []
-        self.late: list[Chunk] = []
-        """Chunks for the message that are no longer shown; the owner empties it."""
-        self._finished = False
+        self._finish: FinishChunk | None = None
+        self._goes_on = False  # content came after the finish
         # Thoughts
         self._blocks = OpenBlocks(provider, choice, self._out)
         self._mirrors = mirrors
@@ -114,37 +119,41 @@ class Channels:
             case BlockChunk():
                 self._take_block(chunk)
             case FinishChunk():
-                return self._finish(chunk)
+                self._take_finish(chunk)
+                return self._drain()
             case _:
                 return [chunk]
+        self._goes_on = True
         return self._drain()
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the provider has named a finish reason."""
+        return self._finish is not None
+
+    def _take_finish(self, chunk: FinishChunk) -> None:
+        """Show the held text; what is open stays open, because more of it may come."""
+        if self._finish is None or self._goes_on:
+            self._finish, self._goes_on = chunk, False
+        self._settle_mirrors()
+        self._end_text(turn_ended=chunk.reason in _TURN_ENDED)
+
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
-        """End all that is open; return the final chunks to show."""
-        self._end_all(interrupted=interrupted)
-        out = self._drain()
-        self._finished = True
-        return out
+        """End all that is open; return the final chunks to show, the finish last."""
+        finish, self._finish = self._finish, None
+        self._end_all(interrupted=interrupted and (finish is None or self._goes_on))
+        if finish is not None:
+            self._out.append(finish)
+        return self._drain()
 
     def _drain(self) -> list[Chunk]:
-        """Return the chunks that are shown now; after the finish they are ``late``."""
         out = self._out.copy()
         self._out.clear()
-        if not self._finished:
-            return out
-        self.late += out
-        return []
-
-    def _finish(self, chunk: FinishChunk) -> list[Chunk]:
-        self._end_all(interrupted=False, turn_ended=chunk.reason in _TURN_ENDED)
-        self._out.append(chunk)
-        out = self._drain()
-        self._finished = True
         return out
 
-    def _end_all(self, *, interrupted: bool, turn_ended: bool = False) -> None:
+    def _end_all(self, *, interrupted: bool) -> None:
         self._settle_mirrors()
-        self._end_text(turn_ended=turn_ended)
+        self._end_text()
         self._blocks.end_all(interrupted=interrupted)
         for call in self._calls:
             if not call.complete and not interrupted:
@@ -203,7 +212,7 @@ class Channels:
             past = self._blocks.past_index(key)
             if thought is None and past is not None:
                 # A seal that comes after the end of its block still belongs to it.
-                self.late.append(self._blocks.piece("delta", past, "", metadata))
+                self._out.append(self._blocks.piece("delta", past, "", metadata))
             else:
                 self._take_piece(thought, text, chunk)
 
@@ -230,16 +239,21 @@ class Channels:
             if not text and not makes_block:
                 return
             thought = self._begin_thought(chunk.content_index, metadata)
-        whole = ""
+        whole, before = "", "".join(thought.pieces)
         if text or makes_block:
             self._note_native(text, metadata)
             # The end repeats the whole text: only the part that the deltas lacked is new.
-            before = "".join(thought.pieces)
-            rest = text.removeprefix(before) if text.startswith(before) else ""
-            if rest or makes_block:
-                self._blocks.grow(thought, rest, metadata)
-            if not text.startswith(before):
-                whole = text
+            if text.startswith(before):
+                text = text.removeprefix(before)
+            elif contains_in_order(text, thought.pieces):
+                whole, text = text, ""
+            elif contains_in_order(before, [text]):
+                text = ""
+            else:  # two statements of one thought that differ
+                self._blocks.end(thought)
+                thought = self._begin_thought(chunk.content_index, metadata)
+            if text or makes_block:
+                self._blocks.grow(thought, text, metadata)
         if metadata.get("sourceField") in self._mirrors.names:
             self._last_mirrored = thought
         self._blocks.end(thought, whole=whole)
@@ -291,8 +305,7 @@ class Channels:
     def _move_seal(self, copy: WaitingThought, thought: OpenThought) -> None:
         """Give a thought the metadata that only its copy has, e.g. the signature."""
         seal = {name: value for name, value in copy.metadata.items() if name != "sourceField"}
-        piece = self._blocks.piece("delta", thought.index, "", seal)
-        (self.late if thought.ended else self._out).append(piece)
+        self._out.append(self._blocks.piece("delta", thought.index, "", seal))
 
     def _settle_mirrors(self) -> None:
         """Decide about the fields that wait: something other than reasoning comes."""

@@ -10,6 +10,9 @@ own. If every field is blank, the blank text of one field counts: the first that
 metadata, else the first that came. Only text since the last but one such moment is compared, and
 all of it if that is not enough.
 
+*Ends.* An end that states the whole thought takes the place of the deltas if it contains them in
+order. One that the deltas contain adds nothing. Any other is a thought of its own: both are kept.
+
 *Tagged thoughts.* A copy is the beginning of one native thought, or of all of them together.
 Both sides may be long and both may be many, so a beginning is found in a sorted list.
 """
@@ -38,6 +41,18 @@ def find_copies(thoughts: Sequence[Pieces], native: Iterable[Pieces]) -> list[bo
         place = bisect_left(known, thought)
         copies.append(bool(thought) and place < len(known) and known[place].startswith(thought))
     return copies
+
+
+def contains_in_order(whole: str, pieces: Pieces) -> bool:
+    """Whether a text has all pieces of another, in their order; white space does not count."""
+    text, place = without_white_space([whole]), 0
+    for piece in pieces:
+        sought = without_white_space([piece])
+        found = text.find(sought, place)
+        if found < 0:
+            return False
+        place = found + len(sought)
+    return True
 
 
 def without_white_space(pieces: Iterable[str]) -> str:
@@ -110,6 +125,10 @@ class MirroredFields:
         """Add a piece of a field that is not the first."""
         waiting = self._waiting.setdefault((source, key), WaitingThought(source, {}))
         if whole and text:
+            if not contains_in_order(text, waiting.pieces):
+                # Another statement of the thought, or another thought: both are kept.
+                self._waiting[source, -id(waiting)] = self._waiting.pop((source, key))
+                waiting = self._waiting[source, key] = WaitingThought(source, {})
             waiting.pieces.clear()
         if text:
             waiting.pieces.append(text)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from reasoning_store.conversation.chunks import (
     Chunk,
     Delta,
-    FinishChunk,
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
@@ -32,8 +31,7 @@ class HalfCharacters:
     def join_halves(self, chunk: Chunk) -> list[Chunk]:
         """Return a chunk with valid text; before it, what was held of another block."""
         if not isinstance(chunk, TextChunk | ReasoningChunk | ToolCallChunk):
-            held = self._held.pop(chunk.choice, None) if isinstance(chunk, FinishChunk) else None
-            return [chunk] if held is None else [_delta_of_half(*held), chunk]
+            return [chunk]
         text = text_of(chunk)
         if text.isascii() and not self._held:
             return [chunk]

@@ -21,6 +21,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Message, Origin
 from reasoning_store.conversation.chunks import (
     Chunk,
+    FinishChunk,
     TextChunk,
     UnknownChunk,
 )
@@ -105,8 +106,7 @@ class StreamNormalizer:
         """Whether the finished stream had events, and none was understood."""
         self._message: Message | None = None
         self._others: tuple[Message, ...] = ()
-        self.late: list[Chunk] = []
-        """Chunks of the last event that are for the message alone, and no longer shown."""
+        self._is_closed = False
 
     def _read_as(self, api: str | None) -> None:
         """Read the stream in this protocol; ``None`` for the one of address, host and model."""
@@ -129,9 +129,7 @@ class StreamNormalizer:
 
     def feed(self, raw: Any) -> list[Chunk]:
         """Return the chunks of one event, for the application to show."""
-        if self._message is not None:
-            raise InvalidCall("the stream is finished", hint="reset() begins another")
-        self.late.clear()
+        self._check_open()
         self._is_stream = True
         try:
             if not self._is_protocol_known:
@@ -143,6 +141,10 @@ class StreamNormalizer:
         if not self._has_block_or_end:
             self._unread.add(raw)
         return shown
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidCall("the stream is finished", hint="reset() begins another")
 
     def _recognize_protocol(self, raw: Any) -> None:
         """Read the stream in the protocol that an event names, until one was understood."""
@@ -156,7 +158,7 @@ class StreamNormalizer:
 
         Raises ``WireError`` for a body that does not have the protocol's form.
         """
-        self.late.clear()
+        self._check_open()
         if isinstance(body, str):
             return self._add_chunks([TextChunk(text=body)])
         return self._add_chunks(
@@ -164,12 +166,20 @@ class StreamNormalizer:
         )
 
     def close(self, *, interrupted: bool = False) -> list[Chunk]:
-        """Return the chunks that end open blocks. ``finish`` does this by itself."""
-        self.late.clear()
+        """Return the last chunks: the held text, the ends of open blocks, and the finish.
+
+        ``finish`` does this by itself, and shows nothing.
+        """
+        if self._is_closed:
+            return []
+        self._is_closed = True
         out = self._add_chunks(self._adapter.flush())
         out += self._add_chunks(self._halves.release())
+        self.is_unread = self._is_stream and self._unknown_count > 0 and not self._has_block_or_end
+        if self.is_unread:
+            self._add_chunks([FinishChunk(reason=UNREAD)])
         for choice in self._choices.values():
-            out += choice.close(self.late, interrupted=interrupted)
+            out += choice.close(interrupted=interrupted)
         return out
 
     def finish(self, interrupted: bool = False) -> Message:
@@ -179,9 +189,6 @@ class StreamNormalizer:
         """
         if self._message is None:
             self.close(interrupted=interrupted)
-            self.is_unread = (
-                self._is_stream and self._unknown_count > 0 and not self._has_block_or_end
-            )
             self._message = self._build(0, interrupted)
             self._others = tuple(
                 self._build(number, interrupted) for number in sorted(self._choices) if number
@@ -208,7 +215,7 @@ class StreamNormalizer:
 
     @property
     def _has_block_or_end(self) -> bool:
-        return any(choice.accumulator.has_block_or_end for choice in self._choices.values())
+        return any(choice.has_block_or_end for choice in self._choices.values())
 
     def _add_chunks(self, chunks: Iterable[Chunk]) -> list[Chunk]:
         out: list[Chunk] = []
@@ -219,7 +226,7 @@ class StreamNormalizer:
                 out.append(chunk)
             else:
                 choice = self._choices.get(chunk.choice) or self._begin_choice(chunk.choice)
-                out += choice.feed(chunk, self.late)
+                out += choice.feed(chunk)
         return out
 
     def _begin_choice(self, number: int) -> _Choice:
@@ -259,13 +266,12 @@ class StreamNormalizer:
             counters = replace(counters, unknown_chunks=self._unknown_count)
             if kept := (self._unread if self.is_unread else self._unknown).events:
                 metadata["unknownEvents"] = [*kept]
-        message = accumulator.build(
+        return accumulator.build(
             origin=self._origin,
             interrupted=interrupted or self.is_unread,
             counters=counters,
             metadata=metadata,
         )
-        return replace(message, finish_reason=UNREAD) if self.is_unread else message
 
 
 class _Choice:
@@ -291,22 +297,22 @@ class _Choice:
             choice=number,
         )
 
-    def feed(self, chunk: Chunk, late: list[Chunk]) -> list[Chunk]:
-        """Return the chunks to show of one chunk; ``late`` gets those for the message alone."""
-        return self._collect(self._channels.feed(chunk), late)
+    @property
+    def has_block_or_end(self) -> bool:
+        """Whether a block, an end or an error came: more than the origin and the usage."""
+        return self._channels.is_finished or self.accumulator.has_block_or_end
 
-    def close(self, late: list[Chunk], *, interrupted: bool) -> list[Chunk]:
-        """Return the chunks that end open blocks."""
-        return self._collect(self._channels.close(interrupted=interrupted), late)
+    def feed(self, chunk: Chunk) -> list[Chunk]:
+        """Return the chunks to show of one chunk."""
+        return self._collect(self._channels.feed(chunk))
 
-    def _collect(self, shown: list[Chunk], late: list[Chunk]) -> list[Chunk]:
+    def close(self, *, interrupted: bool) -> list[Chunk]:
+        """Return the chunks that end open blocks, and the finish."""
+        return self._collect(self._channels.close(interrupted=interrupted))
+
+    def _collect(self, shown: list[Chunk]) -> list[Chunk]:
         for chunk in shown:
             self.accumulator.add(chunk)
-        if self._channels.late:
-            for chunk in self._channels.late:
-                self.accumulator.add(chunk)
-            late += self._channels.late
-            self._channels.late.clear()
         return shown
 
 

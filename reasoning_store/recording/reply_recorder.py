@@ -99,6 +99,7 @@ class ReplyRecorder:
         self._process = os.getpid()
         self.draft = ReplyDraft(masker)
         self._has_events = self._is_empty = False
+        self._last_chunks: list[Chunk] = []
         self._was_reported = self._is_interrupted = False
         self._stop_reason: str | None = None
         self.on_stop: Callable[[], None] | None = None
@@ -188,7 +189,7 @@ class ReplyRecorder:
             if is_stream:
                 self._times.note_chunks(chunks, time.monotonic())
             self._has_events = True
-            draft.parts.add((*chunks, *self._normalizer.late))
+            draft.parts.add(chunks)
         if draft.parts.size >= PART_CHARACTERS:
             self._state.draft_writer.wake()
         return chunks
@@ -196,12 +197,14 @@ class ReplyRecorder:
     def complete(self) -> list[Chunk]:
         """End a reply whose stream has ended. Writes the store."""
         with self.draft.adding:
-            last_chunks = [] if self.over or self.is_stopped else self._normalizer.close()
-            self.draft.parts.add(last_chunks)
+            if not (self.over or self.is_stopped):
+                self._last_chunks = self._normalizer.close()
+                self.draft.parts.add(self._last_chunks)
         self._end(interrupted=False)
         self.report(None)
         if self.is_stopped:
-            return [FinishChunk(reason=STOPPED)] if self.has_arrived else []
+            last = [chunk for chunk in self._last_chunks if not isinstance(chunk, FinishChunk)]
+            return [*last, FinishChunk(reason=STOPPED)] if self.has_arrived else []
         if self._normalizer.is_unread:
             give_notice(
                 f"no event of this stream was understood as {self._normalizer.api}: the reply is"
@@ -209,7 +212,7 @@ class ReplyRecorder:
                 " (record(..., api=) names another protocol)",
                 stacklevel=3,
             )
-        return last_chunks
+        return self._last_chunks
 
     @property
     def is_stopped(self) -> bool:
@@ -333,6 +336,7 @@ class ReplyRecorder:
     def _finish(self, draft: DraftRow) -> Stored | None:
         normalizer = self._normalizer
         with self.draft.adding:
+            self._last_chunks += normalizer.close(interrupted=self._is_interrupted)
             message = normalizer.finish(self._is_interrupted) if self._has_events else None
         if message is not None and self._is_interrupted and not normalizer.others:
             # Some streams begin with an event that holds nothing.

@@ -113,6 +113,7 @@ STATED: dict[str, tuple[list[Any], str]] = {
     "all of it": ([], "hello world"),
     "what the deltas do not begin": (["world"], "hello world"),
     "what a bad delta lacks": (["hello ", 5, "!"], "hello world!"),
+    "other white space": (["hello", "world"], "hello world"),
 }
 
 
@@ -137,6 +138,44 @@ def test_a_stated_whole_is_the_thought(case: str) -> None:
     assert (said[-1].text or "".join(chunk.text for chunk in said)) == whole
     again = draft_parts.build_message([draft.take_part() or "[]"], origin=rs.Origin())
     assert again.thinking == message.thinking
+
+
+@each(
+    "pieces, whole, kept",
+    [
+        (
+            ["I should check ", "the invoice."],
+            "summary",
+            ["I should check the invoice.", "summary"],
+        ),
+        ([" thinking"], " final thought", [" thinking", " final thought"]),
+        (["one, ", "two"], "two, one", ["one, two", "two, one"]),
+        (["all of it, ", "and more"], "all of it", ["all of it, and more"]),
+    ],
+)
+def test_two_statements_of_one_thought_that_differ_are_both_kept(
+    pieces: list[str], whole: str, kept: list[str]
+) -> None:
+    """A whole that does not contain its deltas in order is a thought of its own (BR-002)."""
+    end = {"type": "thinking_end", "contentIndex": 0, "content": whole}
+    sealed = {"type": "thinking", "thinkingSignature": "c2ln"}
+    normalizer = rs.StreamNormalizer(api="thinking_events")
+    for piece in pieces:
+        normalizer.feed({"type": "thinking_delta", "contentIndex": 0, "delta": piece})
+    normalizer.feed({**end, "partial": {"content": [sealed]}})
+    thinking = normalizer.finish().thinking
+
+    assert [block.thought for block in thinking] == kept
+    assert [block.signature for block in thinking] == [None] * (len(kept) - 1) + ["c2ln"]
+
+
+def test_two_whole_thoughts_beside_a_field_that_says_something_else_are_both_kept() -> None:
+    """Each part of the content is a thought, also where a flat field came first."""
+    parts = [{"type": "thinking", "thinking": text} for text in ("One.", "Two.")]
+    message = {"role": "assistant", "reasoning_content": "Zero.", "content": parts}
+    read_whole = rs.normalize_response({"choices": [{"index": 0, "message": message}]})
+
+    assert [thought for _, thought in thoughts(read_whole)] == ["Zero.", "One.", "Two."]
 
 
 @pytest.mark.parametrize("held", ["<", "a <", "<thi"])
@@ -454,7 +493,7 @@ def test_a_block_has_one_start_its_deltas_and_one_end(
     assert shown(*chunks) == pieces
 
 
-def test_a_seal_that_comes_after_the_end_is_kept_and_not_shown() -> None:
+def test_a_seal_that_comes_after_the_end_is_a_delta_without_text() -> None:
     """Some protocols state a ciphertext only when everything is over."""
     made = channels()
     made.feed(thinking("a", content_index=0))
@@ -463,23 +502,9 @@ def test_a_seal_that_comes_after_the_end_is_kept_and_not_shown() -> None:
         content_index=0, metadata={"sourceField": "thinking", "encrypted": "RU5D"}
     )
 
-    assert made.feed(late) == []
-    (kept,) = made.late
-    assert isinstance(kept, rs.ReasoningChunk)
-    assert (kept.content_index, kept.metadata["encrypted"]) == (0, "RU5D")
-
-
-def test_nothing_is_shown_after_the_finish_and_nothing_is_lost() -> None:
-    """A host that goes on after its finish reason is stored in full."""
-    normalizer = rs.StreamNormalizer(api="openai.chat")
-    normalizer.feed(delta(content="a"))
-    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    assert isinstance(normalizer.feed(finish)[-1], rs.FinishChunk)
-
-    assert normalizer.feed(delta(content="b", reasoning_content="c")) == []
-    message = normalizer.finish()
-    assert "".join(b.text for b in message.blocks if isinstance(b, rs.TextBlock)) == "ab"
-    assert thoughts(message) == [("reasoning_content", "c")]
+    (shown,) = made.feed(late)
+    assert isinstance(shown, rs.ReasoningChunk)
+    assert (shown.content_index, shown.text, shown.metadata["encrypted"]) == (0, "", "RU5D")
 
 
 def test_a_note_on_text_after_a_call_belongs_to_the_text_before_it() -> None:

@@ -14,6 +14,7 @@ from reasoning_store.ingress.draft_parts import DraftParts, Entry
 from reasoning_store.ingress.followed_chunks import BEGIN, FollowedChunks, Placed
 from reasoning_store.ingress.reply_counters import Counters
 from reasoning_store.testing import stream
+from tests.ingress.mangled import mangle
 from tests.properties import examples
 from tests.strategies import carried
 
@@ -24,9 +25,10 @@ def recorded(message: rs.Message, api: str, dice: Random) -> tuple[list[rs.Chunk
     """Return the chunks of a reply that arrives in random pieces, and its message."""
     normalizer = rs.StreamNormalizer(api=api)
     chunks: list[rs.Chunk] = []
-    for event in stream(message, api=api, pieces=dice.randint(1, 5), seed=dice.randint(0, 99)):
-        chunks += (*normalizer.feed(event), *normalizer.late)
-    chunks += (*normalizer.close(), *normalizer.late)
+    events = stream(message, api=api, pieces=dice.randint(1, 5), seed=dice.randint(0, 99))
+    for event in mangle(events, dice):
+        chunks += normalizer.feed(event)
+    chunks += normalizer.close()
     return chunks, normalizer.finish()
 
 

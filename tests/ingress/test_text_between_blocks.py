@@ -137,6 +137,8 @@ def test_a_copy_that_was_cut_off_is_a_copy_still() -> None:
     normalizer.feed(delta(content="<think>One two th"))
     shown = normalizer.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]})
 
+    shown += normalizer.close()
+
     assert [type(chunk) for chunk in shown] == [rs.ReasoningChunk, rs.FinishChunk]
     assert thoughts(normalizer.finish()) == [("reasoning_content", "One two three")]
     assert counters(normalizer.finish())["suppressedDuplicates"] == 1
@@ -157,6 +159,7 @@ def test_a_call_that_comes_without_an_id_gets_one_of_its_own(
         if ends:
             shown += normalizer.feed({"type": "tool-call-end", "index": index})
     shown += normalizer.feed({"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}})
+    shown += normalizer.close()
 
     ids = [call.id for call in normalizer.finish().tool_calls]
     told = [chunk for chunk in shown if isinstance(chunk, rs.ToolCallChunk) and chunk.is_complete]

@@ -3,6 +3,9 @@
 A chunk is a response with the next parts of its candidates, which ``parts`` reads. The count
 of thought tokens is reported apart from the candidates' tokens, as the contract has it. Events
 of the Interactions API are recognised by their form and read by ``interactions``.
+
+The protocol has no end mark, and a finish reason is none: code execution names one before the
+answer, and proxies name one in every chunk. So a candidate finishes with its stream.
 """
 
 from __future__ import annotations
@@ -81,6 +84,7 @@ class GeminiReader(EventReader):
 
     def reset(self) -> None:
         self._candidates: dict[int, Candidate] = {}
+        self._finishes: dict[int, FinishChunk] = {}
         self._origin: tuple[str | None, str | None] = (None, None)
         self._interaction = gemini_interactions.InteractionsReader(self._contract)
 
@@ -95,10 +99,13 @@ class GeminiReader(EventReader):
 
     def flush(self) -> list[Chunk]:
         """Return what was still arriving when the stream ended."""
-        return [
-            *(chunk for state in self._candidates.values() for chunk in state.cut_off_call()),
-            *self._interaction.flush(),
-        ]
+        out = self._interaction.flush()
+        for number, state in self._candidates.items():
+            finish = self._finishes.get(number)
+            out += state.cut_off_call() if finish is None else state.end_call()
+        out += self._finishes.values()
+        self._finishes = {}
+        return out
 
     def _read_response(self, event: Mapping[str, Any]) -> list[Chunk]:
         candidates = event.get("candidates")
@@ -106,7 +113,6 @@ class GeminiReader(EventReader):
             raise Malformed
         origin = self._id_and_model(event)
         out: list[Chunk] = []
-        finishes: list[Chunk] = []
         for position, candidate in enumerate(candidates or ()):
             # The first candidate's index is 0, which JSON of a protocol buffer leaves out.
             number = candidate.get("index") if isinstance(candidate, Mapping) else None
@@ -116,15 +122,15 @@ class GeminiReader(EventReader):
                 continue
             out += self._read_candidate(candidate, number, origin[0])
             if reason := _finish_reason(candidate):
-                finishes.append(FinishChunk(reason=reason, choice=number))
+                self._finishes[number] = FinishChunk(reason=reason, choice=number)
         feedback = (
             optional_mapping(field(event, "promptFeedback"), "promptFeedback", self.wrong) or {}
         )
         if feedback:
             out.append(OriginChunk(metadata={"promptFeedback": as_json(feedback)}))
         if reason := text_of(field(feedback, "blockReason")):
-            finishes.append(FinishChunk(reason=reason))
-        out += [*self._usage(event), *finishes]
+            self._finishes[0] = FinishChunk(reason=reason)
+        out += self._usage(event)
         if origin != self._origin and (out or not self.wrong):
             self._origin = origin
             out.insert(0, OriginChunk(response_id=origin[0], model=origin[1]))
@@ -148,8 +154,6 @@ class GeminiReader(EventReader):
                 out += state.read(part)
             except (Malformed, RecursionError):
                 self.wrong.append(part)
-        if _finish_reason(candidate):
-            out += state.end_call()
         for name in _SOURCES:
             if (value := as_json(field(candidate, name))) is not None:
                 out += state.about_text({name: value})
@@ -213,4 +217,4 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
         if not isinstance(event.get("candidates"), list | None):
             raise WireError("gemini.generate_content: the response's candidates are not a list")
         out += adapter.parse_chunk(event)
-    return out
+    return out + adapter.flush()
