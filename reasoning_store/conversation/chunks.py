@@ -2,7 +2,8 @@
 
 Adapters in ``wire`` make chunks out of a provider's events; ``ingress`` puts them in order, so that
 an application receives well-formed chunks of any stream: each reasoning block has one start before
-its deltas and one end, blocks stay apart by ``content_index``, and nothing follows the finish.
+its deltas and one end, blocks stay apart by ``content_index``, and the finish comes last. A seal
+may follow the end of its block, as a delta without text.
 
 ``content_index`` is an adapter's own count of the units that its protocol keeps apart; after
 ingress it is the block's place in the message. ``None`` from an adapter means that the protocol has

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from reasoning_store.conversation.blocks import (
     Block,
@@ -50,6 +50,7 @@ _STILL_RUNNING: Final = ("in_progress",)
 class _Unfinished(Protocol):
     """A block that is arriving."""
 
+    type: ClassVar[str]
     metadata: dict[str, Any]
 
     def build(self) -> Block | None:
@@ -135,8 +136,7 @@ class Accumulator:
         metadata: Mapping[str, Any],
     ) -> Message:
         """Return the message so far."""
-        copies = self._find_copies()
-        suppressed = counters.suppressed_duplicates + len(copies)
+        suppressed = counters.suppressed_duplicates + len(self._find_copies())
         notes = {**replace(counters, suppressed_duplicates=suppressed).to_metadata(), **metadata}
         if self._metadata:
             notes["providerMetadata"] = make_json(self._metadata)
@@ -147,7 +147,7 @@ class Accumulator:
         usage = self._usage
         return Message(
             role="assistant",
-            blocks=tuple([block for _, block in self._built(copies)]),
+            blocks=tuple([block for _, _, block in self.indexed() if block is not None]),
             status="interrupted" if is_partial else "complete",
             origin=None if known == Origin() else known,
             usage=None if usage is None else replace(usage, raw=make_json(usage.raw)),
@@ -155,15 +155,14 @@ class Accumulator:
             metadata=notes or None,
         )
 
-    def indexed(self) -> list[tuple[int, Block]]:
-        """Return the blocks so far, each with the ``content_index`` of its chunks."""
-        return [*self._built(self._find_copies())]
-
-    def _built(self, copies: set[int]) -> Iterator[tuple[int, Block]]:
-        for index, unfinished in self._in_order():
-            block = unfinished.build() if index not in copies else None
-            if block is not None:
-                yield index, block
+    def indexed(self) -> list[tuple[int, str, Block | None]]:
+        """Return the blocks that began: the ``content_index`` of their chunks, type and content."""
+        copies = self._find_copies()
+        return [
+            (index, unfinished.type, unfinished.build())
+            for index, unfinished in self._in_order()
+            if index not in copies
+        ]
 
     def _find_copies(self) -> set[int]:
         """Return the indices of thoughts of the text that a native field repeats."""
@@ -198,6 +197,7 @@ class Accumulator:
 
 @dataclass(slots=True)
 class _Text:
+    type: ClassVar = "text"
     pieces: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
 
@@ -215,6 +215,7 @@ class _Text:
 
 @dataclass(slots=True)
 class _Thought:
+    type: ClassVar = "thinking"
     pieces: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
@@ -250,6 +251,7 @@ class _Thought:
 
 @dataclass(slots=True)
 class _Call:
+    type: ClassVar = "tool_call"
     pieces: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     id: str | None = None
@@ -285,6 +287,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _Whole:
+    type: ClassVar = "raw"
     block: Block | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 

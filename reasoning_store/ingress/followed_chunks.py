@@ -10,8 +10,9 @@ its reader does not have. No text is in them twice; the begin or the end of a bl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final, NamedTuple
 
 from reasoning_store.conversation import codec
@@ -25,7 +26,6 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
 )
 from reasoning_store.conversation.chunks import (
-    TEXT_OF,
     BlockChunk,
     Chunk,
     FinishChunk,
@@ -87,8 +87,7 @@ class FollowedChunks:
         yield from self._read(entry, chunk_of(entry))
 
     def _read(self, entry: Entry, chunk: Chunk) -> Iterator[Placed]:
-        # The end of a thought may state the whole, which is no more of it.
-        text = "" if entry.get("phase") == "end" else entry.get(TEXT_OF.get(entry["type"], ""), "")
+        text = _new_text(chunk)
         self._seen.add(chunk)
         if isinstance(chunk, ToolCallChunk):
             number = self._calls.setdefault(chunk.content_index, len(self._calls))
@@ -104,7 +103,7 @@ class FollowedChunks:
     def rest(self, message: Message) -> Iterator[Placed]:
         """Yield the parts of the stored message that its reader does not have yet."""
         for chunk in self._rest(message):
-            text = text_of(chunk)
+            text = _new_text(chunk)
             read = max(0, self._after.characters - self._place.characters)
             self._move(len(text), marks=1)
             is_read = read > len(text) or (read == len(text) > 0 and _is_text(chunk))
@@ -113,14 +112,15 @@ class FollowedChunks:
 
     def _rest(self, message: Message) -> Iterator[Chunk]:
         seen = self._seen.indexed()
-        index = max((index for index, _ in seen), default=-1)
-        for place, block in enumerate(message.blocks):
-            if place < len(seen):
-                own_index, before = seen[place]
-                yield from self._rest_of(before, block, own_index)
+        new_index = count(max((index for index, _, _ in seen), default=-1) + 1)
+        for block in message.blocks:
+            place = _place_of(block, seen)
+            if place is None:
+                yield from self._rest_of(None, block, next(new_index))
             else:
-                index += 1
-                yield from self._rest_of(None, block, index)
+                index, _, before = seen[place]
+                del seen[: place + 1]
+                yield from self._rest_of(before, block, index)
         if message.usage is not None and message.usage != self._seen.usage:
             yield UsageChunk(usage=message.usage)
         if message.finish_reason is not None and self._seen.finish_reason is None:
@@ -143,8 +143,8 @@ class FollowedChunks:
                 arguments = block.arguments or ""
                 yield ToolCallChunk(
                     index=self._calls.setdefault(index, len(self._calls)),
-                    id=block.id if had is None else None,
-                    name=block.name if had is None else None,
+                    id=block.id,
+                    name=block.name,
                     arguments=_after(had.arguments or "" if had else "", arguments),
                     parameters=block.parameters if block.arguments is None else None,
                     is_complete=block.parameters is not None,
@@ -155,22 +155,63 @@ class FollowedChunks:
                 yield BlockChunk(block=block, content_index=index)
 
 
+def _place_of(block: Block, seen: Sequence[tuple[int, str, Block | None]]) -> int | None:
+    """Return which of the blocks that began a stored one is.
+
+    It is the one that it continues, else one of its type that had nothing yet, else one that it
+    replaces. The message does not have those that stayed empty.
+    """
+    of_type = [
+        (place, before) for place, (_, kind, before) in enumerate(seen) if kind == _kind_of(block)
+    ]
+    for fits in (_continues, lambda block, before: before is None, lambda *_: True):
+        for place, before in of_type:
+            if fits(block, before):
+                return place
+    return None
+
+
+def _kind_of(block: Block) -> str:
+    return "raw" if isinstance(block, MediaBlock) else block.type
+
+
+def _continues(block: Block, before: Block | None) -> bool:
+    match block, before:
+        case TextBlock(), TextBlock():
+            return block.text.startswith(before.text)
+        case ThinkingBlock(), ThinkingBlock():
+            seals = (before.signature or block.signature, before.encrypted or block.encrypted)
+            is_same = seals == (block.signature, block.encrypted)
+            return is_same and block.thought.startswith(before.thought)
+        case ToolCallBlock(), ToolCallBlock():
+            return before.id in ("", block.id)
+    return before == block
+
+
 def _rest_of_thought(
     seen: Block | None, block: ThinkingBlock, index: int
 ) -> Iterator[ReasoningChunk]:
     had = seen if isinstance(seen, ThinkingBlock) else None
     if had is None:
         yield ReasoningChunk(phase="start", content_index=index)
-    if text := _after(had.thought if had is not None else "", block.thought):
+    seen_thought = had.thought if had is not None else ""
+    is_replaced = not block.thought.startswith(seen_thought)
+    if text := _after(seen_thought, block.thought):
         yield ReasoningChunk(text=text, content_index=index)
     fields = codec.block_to_json(block)
     names = ("sourceField", "signature", "encrypted", "redacted", "providerMetadata")
     yield ReasoningChunk(
         phase="end",
+        text=block.thought if is_replaced else "",
         content_index=index,
         is_complete=not block.interrupted,
         metadata={name: fields[name] for name in names if fields.get(name)},
     )
+
+
+def _new_text(chunk: Chunk) -> str:
+    """Return the text of a chunk; an end may state the whole thought, which is no more of it."""
+    return "" if isinstance(chunk, ReasoningChunk) and chunk.phase == "end" else text_of(chunk)
 
 
 def _is_text(chunk: Chunk) -> bool:

@@ -21,7 +21,6 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Message, Origin
 from reasoning_store.conversation.chunks import (
     Chunk,
-    FinishChunk,
     TextChunk,
     UnknownChunk,
 )
@@ -176,8 +175,6 @@ class StreamNormalizer:
         out = self._add_chunks(self._adapter.flush())
         out += self._add_chunks(self._halves.release())
         self.is_unread = self._is_stream and self._unknown_count > 0 and not self._has_block_or_end
-        if self.is_unread:
-            self._add_chunks([FinishChunk(reason=UNREAD)])
         for choice in self._choices.values():
             out += choice.close(interrupted=interrupted)
         return out
@@ -266,12 +263,13 @@ class StreamNormalizer:
             counters = replace(counters, unknown_chunks=self._unknown_count)
             if kept := (self._unread if self.is_unread else self._unknown).events:
                 metadata["unknownEvents"] = [*kept]
-        return accumulator.build(
+        message = accumulator.build(
             origin=self._origin,
             interrupted=interrupted or self.is_unread,
             counters=counters,
             metadata=metadata,
         )
+        return replace(message, finish_reason=UNREAD) if self.is_unread else message
 
 
 class _Choice:
