@@ -4,8 +4,8 @@ A chunk is a response with the next parts of its candidates, which ``parts`` rea
 of thought tokens is reported apart from the candidates' tokens, as the contract has it. Events
 of the Interactions API are recognised by their form and read by ``interactions``.
 
-The protocol has no end mark, and a finish reason is none: code execution names one before the
-answer, and proxies name one in every chunk. So a candidate finishes with its stream.
+The protocol has no end mark: code execution names a finish reason before the answer, and proxies
+name one in every chunk. So a candidate finishes with its stream.
 """
 
 from __future__ import annotations
