@@ -15,7 +15,8 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.conversation.codec import argument_text, result_text
+from reasoning_store.conversation.codec import argument_text
+from reasoning_store.wire.content_parts import describe_result
 
 if TYPE_CHECKING:
     from reasoning_store.stored_values import Compaction, Stored
@@ -104,7 +105,7 @@ def _block_text(block: Block) -> str:
     if isinstance(block, ToolCallBlock):
         return f"-> {block.name}({argument_text(block)})"
     if isinstance(block, ToolResponseBlock):
-        return f"<- {result_text(block)}"
+        return f"<- {describe_result(block)}"
     if isinstance(block, MediaBlock):
         return f"({block.kind}: {block.name or block.mime_type})"
     return f"({block.type})"

@@ -34,6 +34,7 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
     Usage,
 )
+from reasoning_store.conversation.codec import block_to_json
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.json_values import (
     ALLOWED,
@@ -283,7 +284,7 @@ def check_message(message: Message, place: str = "") -> Message:
         rules = _BLOCKS.get(type(block))
         if rules is None:
             raise _wrong(f"{place}blocks.{number}", "a block", block)
-        plain = _check_fields(block, rules, f"{place}blocks.{number}.")
+        plain = _check_fields(_with_json_result(block), rules, f"{place}blocks.{number}.")
         if plain is not block:
             if isinstance(block, ThinkingBlock) and block.opaque:
                 _check_sealed(block, f"{place}blocks.{number}.")
@@ -299,6 +300,16 @@ def check_message(message: Message, place: str = "") -> Message:
         usage = _check_fields(message.usage, _USAGE, f"{place}usage.")
         message = message if usage is message.usage else replace(message, usage=usage)
     return message
+
+
+def _with_json_result(block: Block) -> Block:
+    """Return a tool's result whose parts are blocks with the JSON of these."""
+    if type(block) is not ToolResponseBlock or type(block.result) not in (list, tuple):
+        return block
+    if not any(type(part) in _BLOCKS for part in block.result):
+        return block
+    parts = [block_to_json(part) if type(part) in _BLOCKS else part for part in block.result]
+    return replace(block, result=parts)
 
 
 def check_content(message: Message, place: str = "") -> None:

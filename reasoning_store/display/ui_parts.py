@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     MediaBlock,
     Message,
@@ -13,6 +12,7 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.wire import content_parts
 from reasoning_store.wire.tools import call_arguments, media_url, parse_arguments
 
 UIObject: TypeAlias = dict[str, Any]
@@ -50,8 +50,12 @@ def is_whole(call: ToolCallBlock) -> bool:
 
 def response_fields(response: ToolResponseBlock) -> UIObject:
     """Return the output of a call, or its error, as a tool part has it."""
-    if response.is_error:
-        return {"state": "output-error", "errorText": codec.result_text(response)}
+    has_media = content_parts.result_parts(response) is not None
+    if response.is_error or has_media:
+        text = content_parts.describe_result(response)
+        if response.is_error:
+            return {"state": "output-error", "errorText": text}
+        return {"state": "output-available", "output": text}
     return {"state": "output-available", "output": response.result}
 
 

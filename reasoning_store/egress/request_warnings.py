@@ -37,8 +37,6 @@ from reasoning_store.wire.reasoning_options import ReasoningOptions, switches_of
 
 NO_RESULT = "no result was recorded"
 """The error that is sent as the response of a call that has none."""
-NO_MEDIA = "an attachment was left out"
-"""The text that is sent of a message of which only media that are left out would be sent."""
 
 TEXTS: Final[Mapping[WarningCode, str]] = {
     # reasoning

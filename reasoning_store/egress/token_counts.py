@@ -32,6 +32,7 @@ from reasoning_store.tokens import (
     Counter,
     worst,
 )
+from reasoning_store.wire import content_parts
 
 FRAMING = 4
 """The tokens of a message apart from its blocks: its role, its beginning and its end."""
@@ -221,7 +222,11 @@ def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:
 
 def _count_response(block: ToolResponseBlock, counter: Counter) -> tuple[int, Exactness, int]:
     """Return the tokens of a response, their label, and the tokens that clearing it frees."""
-    text = codec.result_text(block)
-    tokens, label = counter.count(text)
+    text, parts = codec.result_text(block), content_parts.result_parts(block)
+    if parts is None:
+        tokens, label = counter.count(text)
+    else:
+        counts = [_count_visible(part, counter) for part in parts]
+        tokens, label = sum(tokens for tokens, _ in counts), worst(*(label for _, label in counts))
     freed = tokens - counter.count(PLACEHOLDER)[0] if is_clearable(block, text) else 0
     return tokens, label, freed

@@ -19,7 +19,6 @@ from reasoning_store.conversation.blocks import (
     Message,
     ToolResponseBlock,
 )
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -33,6 +32,7 @@ from reasoning_store.importers.source_messages import (
     SourceMessage,
     text_field,
 )
+from reasoning_store.wire import content_parts
 from reasoning_store.wire.event_fields import other_fields
 
 _API: Final = "anthropic.messages"

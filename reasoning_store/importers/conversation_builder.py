@@ -29,7 +29,6 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.documents import refuse
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy, is_thought
@@ -50,7 +49,7 @@ from reasoning_store.importers.values import (
 )
 from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.wire import call_ids
+from reasoning_store.wire import call_ids, content_parts
 from reasoning_store.wire.event_fields import other_fields
 
 EMPTY: Final = "it has no content"

@@ -14,8 +14,8 @@ from reasoning_store.conversation.blocks import (
     MediaBlock,
     Usage,
 )
-from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.importers.reply_parts import Part, metadata_of
+from reasoning_store.wire.content_parts import media_kind
 from reasoning_store.wire.event_fields import whole_number
 from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 

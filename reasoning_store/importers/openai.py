@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.importers import content_parts, openai_items
+from reasoning_store.importers import openai_items
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -24,7 +24,7 @@ from reasoning_store.importers.conversation_builder import (
 )
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.source_messages import OF_MESSAGE, SourceConversation, SourceMessage
-from reasoning_store.wire import contract_lookup
+from reasoning_store.wire import content_parts, contract_lookup
 from reasoning_store.wire.event_fields import other_fields
 
 _API: Final = "openai.chat"

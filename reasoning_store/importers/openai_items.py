@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation.blocks import Message, Role, answered_call
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.source_messages import (
     OF_MESSAGE,
@@ -23,6 +22,7 @@ from reasoning_store.importers.source_messages import (
     SourceMessage,
     list_field,
 )
+from reasoning_store.wire import content_parts
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.openai_responses import typed_calls
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import reasoning_store as rs
 from reasoning_store.importers import formats, openai_items
 from reasoning_store.importers.source_messages import SourceMessage
+from reasoning_store.wire.content_parts import read_result
 
 
 class ClientMessage(NamedTuple):
@@ -101,8 +102,7 @@ def _answer(content: Any) -> str:
 
 
 def _result(call_id: Any, content: Any) -> rs.ToolResponseBlock:
-    result = content if isinstance(content, str) else _text(content)
-    return rs.ToolResponseBlock(call_id=str(call_id or ""), tool_name="", result=result)
+    return rs.ToolResponseBlock(call_id=str(call_id or ""), result=read_result(content))
 
 
 def _call(call_id: Any, name: Any, arguments: Any) -> rs.ToolCallBlock:

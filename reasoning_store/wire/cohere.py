@@ -315,9 +315,11 @@ class CohereWriter(MessageWriter):
         if message.role == "assistant":
             self.rendered.append(self._write_reply(message))
             return
-        self.rendered += [
-            _write_result(block) for block in message.blocks if isinstance(block, ToolResponseBlock)
-        ]
+        for block in message.blocks:
+            if isinstance(block, ToolResponseBlock):
+                document = {"type": "document", "document": {"data": self.result_content(block)}}
+                answer = {"role": "tool", "tool_call_id": block.call_id}
+                self.rendered.append({**answer, "content": [document]})
         content = write_content(message, _MEDIA, self.leave_out)
         if content is not None:
             role = "user" if message.role == "tool" else message.role
@@ -387,11 +389,6 @@ def _has_citations(data: Any) -> bool:
 def _write_call(block: ToolCallBlock) -> dict[str, Any]:
     function = {"name": block.name, "arguments": codec.argument_text(block)}
     return {"id": block.id, "type": "function", "function": function}
-
-
-def _write_result(block: ToolResponseBlock) -> dict[str, Any]:
-    document = {"type": "document", "document": {"data": codec.result_text(block)}}
-    return {"role": "tool", "tool_call_id": block.call_id, "content": [document]}
 
 
 PROTOCOL: Final = Protocol(

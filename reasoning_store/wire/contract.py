@@ -117,6 +117,8 @@ class MessageRules:
     limit and ``extra`` gives none."""
     media: tuple[MediaKind, ...] = get_args(MediaKind)
     """The kinds of media that the model takes; others are left out."""
+    result_media: bool = True
+    """Whether a tool's result may have media, where the protocol has a place for them."""
     takes_tools: bool = True
     """Whether the model can be offered tools."""
     tools_api: str | None = None

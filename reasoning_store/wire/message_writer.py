@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
     Message,
+    TextBlock,
     ThinkingBlock,
+    ToolResponseBlock,
 )
+from reasoning_store.wire import content_parts
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.provider_turns import OpenTurn, TurnRules
 from reasoning_store.wire.reasoning_options import (
@@ -26,6 +30,10 @@ from reasoning_store.wire.reasoning_options import (
 Part: TypeAlias = dict[str, Any]
 LeaveOut: TypeAlias = Callable[[Block], None]
 """Notes a block that the protocol has no place for."""
+
+
+NO_MEDIA = "an attachment was left out"
+"""The text that is sent where only media that are left out would be sent."""
 
 
 class Outgoing(NamedTuple):
@@ -125,10 +133,37 @@ class MessageWriter(ABC):
         """Return the written messages."""
         return self.rendered
 
-    def leave_out(self, block: Block) -> None:
+    def leave_out(self, block: Block, where: str = "") -> None:
         """Note that the protocol has no place for a block."""
         kind = block.kind if isinstance(block, MediaBlock) else block.type
-        self.left_out[kind] = None
+        self.left_out[kind + where] = None
+
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Part | None:
+        """Return a part of a tool's result; ``None`` where the protocol has no place for it."""
+        return None
+
+    def result_content(self, block: ToolResponseBlock) -> str | list[Part]:
+        """Return a tool's result as text, or as parts if media of it are sent."""
+        parts = content_parts.result_parts(block)
+        if parts is None:
+            return codec.result_text(block)
+        written, has_media = [], False
+        for part in parts:
+            is_medium = isinstance(part, MediaBlock)
+            made = self.write_result_part(part) if not is_medium or self._takes(part) else None
+            has_media = has_media or (is_medium and made is not None)
+            if made is not None:
+                written.append(made)
+            elif is_medium:
+                self.leave_out(part, " in a tool result")
+        if has_media:
+            return written
+        texts = [part.text for part in parts if isinstance(part, TextBlock) and part.text]
+        return "\n\n".join(texts) or NO_MEDIA
+
+    def _takes(self, part: TextBlock | MediaBlock) -> bool:
+        rules = self.contract.messages
+        return isinstance(part, MediaBlock) and rules.result_media and part.kind in rules.media
 
 
 def with_extra_body(body: Mapping[str, Any], parameters: Collection[str]) -> dict[str, Any]:

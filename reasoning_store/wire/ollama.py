@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     MediaBlock,
     TextBlock,
@@ -227,7 +226,7 @@ class OllamaWriter(MessageWriter):
                 calls.append({"function": {"name": block.name, "arguments": call_arguments(block)}})
             elif isinstance(block, ToolResponseBlock):
                 name = block.tool_name or self._names.get(block.call_id, "")
-                text = codec.result_text(block)
+                text = self.result_content(block)
                 self.rendered.append({"role": "tool", "tool_name": name, "content": text})
             elif isinstance(block, MediaBlock) and block.kind == "image" and block.data is not None:
                 images.append(media_base64(block))

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
@@ -33,6 +32,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.wire import content_parts
 
 _TIMES: Final = ("createdAt", "created_at", "timestamp")
 _STEP: Final = "step-start"

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry
@@ -29,6 +28,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.wire import content_parts
 
 _ROLES: Final[Mapping[str, Role]] = {
     "user": "user",

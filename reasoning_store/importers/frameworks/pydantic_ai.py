@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
@@ -32,6 +31,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.wire import content_parts
 from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"

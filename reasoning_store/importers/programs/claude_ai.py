@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
-from reasoning_store.importers import anthropic, content_parts
+from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -31,6 +31,7 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
+from reasoning_store.wire import content_parts
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("text",),

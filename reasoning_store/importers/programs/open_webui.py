@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store.conversation.blocks import Block, MediaBlock, Message
-from reasoning_store.importers import content_parts
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -47,6 +46,7 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
+from reasoning_store.wire import content_parts
 
 _DETAILS: Final = re.compile(
     r'\n?<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?'

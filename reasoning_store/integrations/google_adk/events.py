@@ -11,8 +11,8 @@ from google.adk.sessions import State
 from google.genai import types
 
 import reasoning_store as rs
-from reasoning_store.importers.content_parts import media_kind
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.wire.content_parts import media_kind
 from reasoning_store.wire.media import from_base64, in_base64
 from reasoning_store.wire.tools import call_arguments
 

@@ -21,10 +21,10 @@ from langchain_core.messages import (
 )
 
 import reasoning_store as rs
-from reasoning_store.importers.content_parts import read_result
 from reasoning_store.importers.frameworks import langchain as dumps
 from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
+from reasoning_store.wire.content_parts import read_result
 from reasoning_store.wire.media import in_base64
 from reasoning_store.wire.tools import call_arguments
 

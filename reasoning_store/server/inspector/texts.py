@@ -6,18 +6,12 @@ import json
 from datetime import datetime
 from typing import Any
 
-from reasoning_store import Block, ToolCallBlock, ToolResponseBlock
+from reasoning_store import Block, ToolCallBlock
 
 
 def argument_text(call: ToolCallBlock) -> str:
     """Return the arguments of a call, as they came where they came as a text."""
     return call.arguments if call.arguments is not None else _json(call.parameters)
-
-
-def result_text(response: ToolResponseBlock) -> str:
-    """Return the result of a tool; what is no text as JSON."""
-    result = response.result
-    return result if isinstance(result, str) else _json(result)
 
 
 def raw_text(block: Block) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
@@ -104,10 +103,15 @@ class AnthropicWriter(alternating.AlternatingWriter):
                 return _write_media(block)
         return None
 
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Part | None:
+        if isinstance(part, MediaBlock):
+            return _write_media(part)
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+
     def write_result(self, block: ToolResponseBlock) -> Part:
         part = _stored_fields(block) | {"type": "tool_result", "tool_use_id": block.call_id}
-        if text := codec.result_text(block):
-            part["content"] = text
+        if content := self.result_content(block):
+            part["content"] = content
         if block.is_error:
             part["is_error"] = True
         return part

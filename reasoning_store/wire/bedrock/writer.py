@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
@@ -92,15 +91,18 @@ class BedrockWriter(alternating.AlternatingWriter):
                 return self._write_media(block)
         return None
 
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Part | None:
+        if isinstance(part, MediaBlock):
+            return None if part.kind == "audio" else self._write_media(part)
+        return {"text": part.text} if part.text.strip() else None
+
     def write_result(self, block: ToolResponseBlock) -> Part:
-        text = codec.result_text(block)
-        if block.is_error and not text.strip():
-            text = _FAILED
-        result: Part = {
-            "toolUseId": block.call_id,
+        content = self.result_content(block)
+        if isinstance(content, str):
+            text = _FAILED if block.is_error and not content.strip() else content
             # Blank text is refused, and a tool may well return nothing.
-            "content": [{"text": text}] if text.strip() else [],
-        }
+            content = [{"text": text}] if text.strip() else []
+        result: Part = {"toolUseId": block.call_id, "content": content}
         if block.is_error:
             result["status"] = "error"
         return {"toolResult": result}

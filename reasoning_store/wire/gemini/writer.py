@@ -25,6 +25,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.wire import (
     alternating,
     call_ids,
+    content_parts,
 )
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import other_fields
@@ -101,11 +102,23 @@ class GeminiWriter(alternating.AlternatingWriter):
                 return {"functionCall": call, **_part_fields(block)}
         return None
 
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Part | None:
+        if isinstance(part, TextBlock):
+            return {"text": part.text} if part.text else None
+        is_taken = part.kind in ("image", "file") and part.data is not None
+        return _write_media(part) if is_taken else None
+
     def write_result(self, block: ToolResponseBlock) -> Part:
-        value = {"error" if block.is_error else "result": block.result}
+        value, media = block.result, {}
+        if content_parts.result_parts(block) is not None:
+            value = self.result_content(block)
+            if not isinstance(value, str):
+                media = {"parts": [part for part in value if "inlineData" in part]}
+                value = "\n\n".join(part["text"] for part in value if "text" in part)
+        response = {"error" if block.is_error else "result": value}
         name = self._names.get(block.call_id) or block.tool_name
-        response = {**_id(block.call_id), "name": name, "response": value}
-        return {"functionResponse": response}
+        about = {**_id(block.call_id), "name": name, "response": response}
+        return {"functionResponse": {**about, **media}}
 
 
 def _write_tools(tools: Iterable[Mapping[str, Any]]) -> list[Part]:
@@ -193,7 +206,7 @@ def _is_alike(part: Part) -> bool:
 def _message_for_sdk(content: Part) -> Part:
     """Return a message with bytes where the SDK takes bytes, or itself where it has none."""
     parts = content["parts"]
-    if not any(_SIGNATURE in part or "inlineData" in part for part in parts):
+    if not any(_SIGNATURE in part or "inlineData" in part or _has_media(part) for part in parts):
         return content
     return {**content, "parts": [_part_for_sdk(part) for part in parts]}
 
@@ -208,4 +221,11 @@ def _part_for_sdk(part: Part) -> Part:
     blob = part.get("inlineData")
     if isinstance(blob, Mapping):
         out["inlineData"] = {**blob, "data": from_base64(blob["data"])}
+    if _has_media(part):
+        about = part["functionResponse"]
+        out["functionResponse"] = {**about, "parts": [*map(_part_for_sdk, about["parts"])]}
     return out
+
+
+def _has_media(part: Part) -> bool:
+    return "parts" in part.get("functionResponse", ())

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
@@ -62,7 +61,8 @@ class ChatWriter(MessageWriter):
             return
         for block in message.blocks:
             if isinstance(block, ToolResponseBlock):
-                self._append(_write_result(block))
+                answer = {"role": "tool", "tool_call_id": block.call_id}
+                self._append({**answer, "content": self.result_content(block)})
         content = write_content(message, self.media, self.leave_out)
         if content is not None:
             self._append({"role": _ROLES[message.role], "content": content})
@@ -120,14 +120,6 @@ def system_messages(system: Any) -> list[dict[str, Any]]:
     if all(isinstance(item, Mapping) and "role" in item for item in items):
         return [dict(item) for item in items]
     return [{"role": "system", "content": items}]
-
-
-def _write_result(block: ToolResponseBlock) -> dict[str, Any]:
-    return {
-        "role": "tool",
-        "tool_call_id": block.call_id,
-        "content": codec.result_text(block),
-    }
 
 
 def write_content(message: Message, media: Mapping[str, Medium], leave_out: LeaveOut) -> Any:

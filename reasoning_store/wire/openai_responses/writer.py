@@ -234,6 +234,11 @@ class ResponsesWriter(MessageWriter):
             "status": about.get("status", "completed"),
         }
 
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Item | None:
+        if isinstance(part, MediaBlock):
+            return _write_media(part)
+        return {"type": "input_text", "text": part.text} if part.text else None
+
     def _write_result(self, block: ToolResponseBlock) -> Item:
         kind = self._types.get(block.call_id, "function_call")
         call_id = block.call_id
@@ -242,7 +247,7 @@ class ResponsesWriter(MessageWriter):
         return {
             "type": f"{kind}_output",
             "call_id": call_id,
-            "output": codec.result_text(block),
+            "output": self.result_content(block),
         }
 
 

@@ -20,6 +20,7 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.wire.content_parts import result_parts
 from reasoning_store.wire.message_writer import (
     MessageWriter,
     Outgoing,
@@ -41,7 +42,7 @@ class UIMessageWriter(MessageWriter):
         parts: list[Part] = []
         for block in message.blocks:
             if isinstance(block, ToolResponseBlock):
-                results.append(_write_result(block))
+                results.append(self._write_result(block))
                 continue
             part = _write_block(block)
             if part is None:
@@ -57,6 +58,27 @@ class UIMessageWriter(MessageWriter):
             message_of_results = {"role": "tool", "content": results}
             out = [*out, message_of_results] if role == "assistant" else [message_of_results, *out]
         self.rendered += out
+
+    def write_result_part(self, part: TextBlock | MediaBlock) -> Part | None:
+        if isinstance(part, TextBlock):
+            return {"type": "text", "text": part.text}
+        if part.data is None:
+            return None
+        return {"type": "media", "data": media_base64(part), "mediaType": part.mime_type}
+
+    def _write_result(self, block: ToolResponseBlock) -> Part:
+        value = self.result_content(block) if result_parts(block) else block.result
+        kind = "text" if isinstance(value, str) else "json"
+        output = {"type": f"error-{kind}" if block.is_error else kind, "value": value}
+        if value is not block.result and not isinstance(value, str):
+            output["type"] = "content"
+        return {
+            "type": "tool-result",
+            "toolCallId": block.call_id,
+            "toolName": block.tool_name,
+            "output": output,
+            **_provider_options(block),
+        }
 
     def write_body(self, body: Part, system: Any, tools: Tools) -> None:
         if system:
@@ -105,18 +127,6 @@ def _write_call(block: ToolCallBlock) -> Part:
         "toolCallId": block.id,
         "toolName": block.name,
         "input": call_arguments(block),
-        **_provider_options(block),
-    }
-
-
-def _write_result(block: ToolResponseBlock) -> Part:
-    kind = "text" if isinstance(block.result, str) else "json"
-    output = {"type": f"error-{kind}" if block.is_error else kind, "value": block.result}
-    return {
-        "type": "tool-result",
-        "toolCallId": block.call_id,
-        "toolName": block.tool_name,
-        "output": output,
         **_provider_options(block),
     }
 

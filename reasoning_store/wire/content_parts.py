@@ -1,9 +1,12 @@
-"""The parts of a message of a user, a tool or a system prompt, kept as they are.
+"""The parts of a message of a user, a tool or a system prompt, and of a tool's result.
 
 Theory. No delimiter is searched for here: a user or a tool may write one. A text is a text block, a
 medium with its bytes or its address is a media block, and everything else is kept raw as it came,
 so that its own protocol takes it back. The other fields of a part are stored with its block, except
 cache marks: they are about one request.
+
+A tool's result is stored as it came. If its parts have media among them, ``result_parts`` reads
+them in whatever form they are: the block's own JSON, MCP's, the AI SDK's or a protocol's.
 
 Knows the parts of Chat Completions, Responses and Messages. It must not know roles.
 """
@@ -15,12 +18,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias, get_args
 
+from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     Block,
     MediaBlock,
     MediaKind,
     RawBlock,
     TextBlock,
+    ToolResponseBlock,
 )
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.media import from_base64, from_data_url, is_data_url
@@ -94,6 +99,44 @@ def read_result(content: Any) -> Any:
             return "".join(visible_texts(content))
         return without_cache_marks(content)
     return content
+
+
+def result_parts(block: ToolResponseBlock) -> list[TextBlock | MediaBlock] | None:
+    """Return the parts of a result that has media; ``None`` for any other, which is one text.
+
+    A part that is neither is a text of its JSON.
+    """
+    listed = [block.result] if isinstance(block.result, Mapping) else block.result
+    if not isinstance(listed, list):
+        return None
+    read = [_read_medium_part(item) for item in listed]
+    if not any(read):
+        return None
+    return [made or _text_part(item) for made, item in zip(read, listed, strict=True)]
+
+
+def describe_result(block: ToolResponseBlock) -> str:
+    """Return a result as text for a reader: a medium by its kind, with its name or type."""
+    parts = result_parts(block)
+    if parts is None:
+        return codec.result_text(block)
+    return "\n".join(
+        part.text
+        if isinstance(part, TextBlock)
+        else f"({part.kind}: {part.name or part.mime_type})"
+        for part in parts
+    )
+
+
+def _read_medium_part(item: Any) -> MediaBlock | None:
+    read = _IN_RESULTS.get(str(item.get("type"))) if isinstance(item, Mapping) else None
+    made = read(item) if read is not None else None
+    return replace(made, provider_metadata=None) if isinstance(made, MediaBlock) else None
+
+
+def _text_part(item: Any) -> TextBlock:
+    text = item.get("text") if isinstance(item, Mapping) and item.get("type") in TEXTS else item
+    return TextBlock(text=text if isinstance(text, str) else codec.dumps(item))
 
 
 def _is_plain(item: Any) -> bool:
@@ -172,6 +215,19 @@ def _read_source(kind: MediaKind, part: Part) -> Block | None:
     return MediaBlock(kind=kind, mime_type=mime, name=title, data=data, provider_metadata=metadata)
 
 
+def _read_image(part: Part) -> Block | None:
+    return _read_source("image", part) or _read_inline(part)
+
+
+def _read_inline(part: Part) -> Block | None:
+    """Return a medium that is named by its type, with its bytes in base64."""
+    mime, name = part.get("mimeType", part.get("mediaType")), part.get("name")
+    data, url = part.get("data"), part.get("url") if part.get("type") == "media" else None
+    if not isinstance(mime, str) or not all(isinstance(v, str | None) for v in (name, data, url)):
+        return None
+    return read_medium(mime, data=data, url=url, name=name)
+
+
 def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:
     """Return a medium at an address, or in one; ``None`` where its data cannot be read."""
     if not is_data_url(url):
@@ -214,4 +270,11 @@ _PARTS: Final[Mapping[str, Callable[[Part], Block | None]]] = {
     **dict.fromkeys(("file", "input_file"), _read_file),
     "image": partial(_read_source, "image"),
     "document": partial(_read_source, "file"),
+}
+_IN_RESULTS: Final[Mapping[str, Callable[[Part], Block | None]]] = {
+    **_PARTS,
+    "image": _read_image,
+    **dict.fromkeys(("audio", "media", "image-data", "file-data"), _read_inline),
+    "image-url": partial(_read_address, "url", "image"),
+    "computer_screenshot": partial(_read_address, "image_url", "image"),
 }
