@@ -158,6 +158,8 @@ class StreamNormalizer:
         Raises ``WireError`` for a body that does not have the protocol's form.
         """
         self._check_open()
+        if self._api is None:
+            self._recognize_protocol(body)
         if isinstance(body, str):
             return self._add_chunks([TextChunk(text=body)])
         return self._add_chunks(

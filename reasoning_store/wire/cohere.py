@@ -219,8 +219,8 @@ class CohereReader(EventReader):
         out = [*named, *self.flush(), *self.read_usage(delta.get("usage"), _COUNTS)]
         if delta.get("error") is not None:
             out.append(ErrorChunk(raw=event))
-        else:
-            reason = delta.get("finish_reason")
+        reason = delta.get("finish_reason")
+        if isinstance(reason, str) or delta.get("error") is None:
             out.append(FinishChunk(reason=reason if isinstance(reason, str) else None))
         return out
 

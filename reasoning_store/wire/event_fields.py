@@ -8,9 +8,12 @@ is worth having, a reader collects the wrong values instead of raising.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from reasoning_store.conversation.chunks import Chunk, UnknownChunk
+
+DONE: Final = "[DONE]"
+"""The end of a stream, where it comes as an event."""
 
 # Events and SDK objects as dicts
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from reasoning_store.conversation.chunks import Chunk, FinishChunk, OriginChunk
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
+    DONE,
     Malformed,
     optional_mapping,
     plain_value,
@@ -36,7 +37,7 @@ class EventReader(ProtocolReader):
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = plain_value(raw)
         if not isinstance(event, Mapping):
-            return unknown_event(raw)
+            return [] if event == DONE else unknown_event(raw)
         self.wrong = []
         try:
             chunks = self.read_event(event)

@@ -200,12 +200,29 @@ def test_an_address_is_kept_without_the_login_in_it(given: str, kept: str) -> No
 
 def test_a_body_of_another_protocol_is_refused_with_what_helps() -> None:
     """Who forgot to name the protocol learns which one it was read as, and how to name one."""
-    body = {"object": "response", "output": []}
+    body: dict[str, Any] = {"output": []}
 
     with pytest.raises(rs.WireError) as refused:
         rs.normalize_response(body, provider="openai")
     assert refused.value.hint == "it was read as openai.chat; api= names another protocol"
     assert rs.normalize_response(body, provider="openai", api="openai.responses").blocks == ()
+
+
+@pytest.mark.parametrize(
+    "named", [{"provider": "openai"}, {"base_url": "https://api.openai.com/v1/responses/resp_1"}]
+)
+def test_a_whole_body_that_names_itself_is_read_as_what_it_says_it_is(
+    named: dict[str, Any],
+) -> None:
+    """A stored response that is fetched later, by its address or by its provider alone."""
+    content = [{"type": "output_text", "text": "Hi", "annotations": []}]
+    item = {"type": "message", "id": "m", "role": "assistant", "content": content}
+    body = {"id": "resp_1", "object": "response", "status": "completed", "output": [item]}
+    message = rs.normalize_response(body, **named)
+
+    assert (message.text, message.finish_reason) == ("Hi", "completed")
+    assert message.origin is not None
+    assert message.origin.api == "openai.responses"
 
 
 def test_counters_are_read_by_the_names_they_are_written_by() -> None:

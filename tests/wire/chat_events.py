@@ -64,7 +64,7 @@ def thoughts(message: Message) -> list[tuple[str, str | None]]:
     return [(block.thought, block.source_field) for block in message.thinking]
 
 
-def call(index: int | None, **fields: Any) -> dict[str, Any]:
+def call(index: Any, **fields: Any) -> dict[str, Any]:
     """A fragment of a call; ``name`` and ``arguments`` stand inside its function."""
     function = {key: fields.pop(key) for key in ("name", "arguments") if key in fields}
     item = {"function": function, **fields}

@@ -69,7 +69,6 @@ MALFORMED: list[Any] = [
     delta(0, citation=5),
     delta(7, toolUse={"input": "{}"}),
     delta(0, toolUse={}),
-    thinking(0),
     thinking(0, ofNextYear="x"),
     thinking(0, text=5),
     thinking(0, signature=[]),
@@ -89,13 +88,20 @@ def test_a_malformed_event_is_one_unknown_chunk_and_leaves_no_trace() -> None:
     assert_no_trace_of(MALFORMED, "bedrock.converse", FIRST["stream"])
 
 
+def test_an_empty_thought_is_nothing() -> None:
+    """In a stream and in a whole response."""
+    message = whole({"reasoningContent": {}}, {"text": "Yes"})
+
+    assert StreamNormalizer(api="bedrock.converse").feed(thinking(0)) == []
+    assert (len(message.blocks), message.metadata) == (1, None)
+
+
 def test_the_good_parts_of_a_response_count_and_its_bad_ones_are_one_unknown() -> None:
     """A whole response is one event."""
     bad = [
         5,
         {},
         {"text": 5},
-        {"reasoningContent": {}},
         {"citationsContent": {}},
         {"image": {"format": "png", "source": {"bytes": 5}}},
     ]

@@ -273,6 +273,14 @@ def test_citations_of_a_text_that_was_cut_off_are_kept() -> None:
     )
 
 
+def test_the_reason_of_an_error_at_the_end_is_kept() -> None:
+    """And the mark of the stream's end is no event."""
+    message = streamed([*text_events("a"), end(finish_reason="ERROR", error="x"), "[DONE]"])
+
+    assert (message.status, message.finish_reason) == ("interrupted", "ERROR")
+    assert "unknownChunks" not in (message.metadata or {})
+
+
 def test_error_at_the_end_interrupts() -> None:
     """What arrived before the error is kept."""
     message = streamed([*text_events("a"), end(finish_reason="ERROR", error="overloaded")])

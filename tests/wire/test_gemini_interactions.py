@@ -351,3 +351,21 @@ def test_what_waited_for_the_end_of_its_step_is_kept_when_the_stream_dies() -> N
         TextBlock(text="Oslo", provider_metadata={"annotations": [note]}),
         RawBlock(data={"type": "google_search_call", "id": "g1", "queries": ["Oslo"]}),
     )
+
+
+def test_an_interaction_of_the_first_form_is_read() -> None:
+    """Its contents and its other steps were in one list, ``outputs``."""
+    thought = {
+        "type": "thought",
+        "signature": SIGNATURE,
+        "summary": [{"type": "text", "text": "T"}],
+    }
+    call = {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}}
+    text = {"type": "text", "text": "Hi"}
+    body = {"id": "v1_x", "status": "completed", "outputs": [thought, text, call]}
+    message = normalize_response(body, provider="google")
+
+    assert [type(block) for block in message.blocks] == [ThinkingBlock, TextBlock, ToolCallBlock]
+    assert [(block.thought, block.signature) for block in message.thinking] == [("T", SIGNATURE)]
+    assert (message.text, message.tool_calls[0].parameters) == ("Hi", {"a": 1})
+    assert message.finish_reason == "completed"

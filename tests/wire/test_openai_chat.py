@@ -372,6 +372,16 @@ BOTH = [("c1", "f", '{"a":1}'), ("c2", "g", "{}")]
             ],
             id="no index",
         ),
+        *(
+            pytest.param(
+                [
+                    delta(tool_calls=[call(none, id="c1", name="f", arguments='{"a":1}')]),
+                    delta(tool_calls=[call(none, id="c2", name="g", arguments="{}")]),
+                ],
+                id=f"a number that is none: {none!r}",
+            )
+            for none in (-1, "0", 0.5, True)
+        ),
         pytest.param(
             [
                 delta(tool_calls=[call(None, id="c1", name="f", arguments='{"a"')]),

@@ -309,8 +309,6 @@ MALFORMED: list[Any] = [
     {"choices": [{"index": 0, "delta": {"provider_specific_fields": 5}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": 5}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [5]}}]},
-    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": "0", "id": "c"}]}}]},
-    {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": -1, "id": "c"}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": {}}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "function": 5}]}}]},
     {"choices": [{"index": 0, "delta": {"tool_calls": [{"function": {"name": 5}}]}}]},

@@ -105,28 +105,49 @@ def test_a_result_that_is_the_typed_answer_is_sent_as_it_stands() -> None:
     assert sent(received([item]), rs.tool(answer))[1] == {**output, "call_id": "c"}
 
 
-REFUSED = {
-    "computer_call": ("done", "a picture, not a text"),
-    "mcp_approval_request": ("later", "a yes or a no, not a text"),
-    "tool_search_call": ("no tool fits", "a list of tools, not a text"),
+INSTEAD: dict[str, tuple[str, dict[str, Any]]] = {
+    "computer_call": ("done", {"type": "computer_call_output", "call_id": "x_1"}),
+    "mcp_approval_request": (
+        "later",
+        {"type": "mcp_approval_response", "approval_request_id": "x_1", "approve": False},
+    ),
+    "tool_search_call": (
+        "no tool fits",
+        {"type": "function_call_output", "call_id": "x_1", "output": "no tool fits"},
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", REFUSED)
-def test_an_answer_that_a_typed_call_has_no_form_for_is_refused(kind: str) -> None:
-    """An error is sent in the call's own form all the same."""
-    text, wanted = REFUSED[kind]
+@pytest.mark.parametrize("kind", INSTEAD)
+def test_an_answer_that_a_typed_call_has_no_form_for_is_sent_in_another_with_a_warning(
+    kind: str,
+) -> None:
+    """A stored conversation never makes a request raise; an error has the call's own form."""
+    text, instead = INSTEAD[kind]
     fields = TYPED[kind][0] if kind in TYPED else {"name": "roll", "arguments": "{}"}
     message = received([{"id": "x_1", "type": kind, **fields}])
     [call] = message.tool_calls
 
-    with pytest.raises(
-        rs.InvalidCall, match=f"the answer to the {kind} 'x_1' is {wanted}"
-    ) as raised:
-        sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text)))
-    assert text not in str(raised.value)
-    assert "result=" in str(raised.value.hint)
-    assert sent(message, rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text, is_error=True)))
+    def answered(**given: Any) -> rs.Request:
+        response = rs.tool(rs.ToolResponseBlock(call_id=call.id, result=text, **given))
+        history = [rs.user("Go."), message, response]
+        return rs.build_request(history, provider="openai", model="gpt-5", api="openai.responses")
+
+    request, failed = answered(), answered(is_error=True)
+    assert instead.items() <= request.body["input"][-1].items()
+    [warning] = request.warnings
+    assert (warning.code, kind in warning.text) == ("block_left_out", True)
+    assert failed.warnings == ()
+
+
+def test_a_computer_is_shown_the_image_of_a_result_with_parts() -> None:
+    """As a tool's server returns a screenshot."""
+    message = received([{"id": "x_1", "type": "computer_call", "action": {"type": "wait"}}])
+    shot = [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]
+    answer = rs.ToolResponseBlock(call_id=message.tool_calls[0].id, result=shot)
+
+    output = sent(message, rs.tool(answer))[1]["output"]
+    assert output == {"type": "computer_screenshot", "image_url": "data:image/png;base64,AAAA"}
 
 
 RAW_ANSWERS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [

@@ -118,6 +118,8 @@ class BedrockReader(EventReader):
         delta = mapping_field(data, "delta")
         kind, value = _member(delta)
         if kind == "reasoningContent":
+            if not _members(value):
+                return []
             kinds = {_REASONING.get(name, "") for name in _members(value)}
             if len(kinds) != 1:
                 raise Malformed
@@ -186,6 +188,8 @@ class BedrockReader(EventReader):
         if kind == "text":
             return [*self._grow(place, "text", data), *self._open.stop(place)]
         if kind == "reasoningContent":
+            if not _members(value):
+                return []
             if "reasoningText" in _members(value):
                 string_field(mapping_field(value, "reasoningText"), "text")
                 grown = self._grow(place, "reasoning", value["reasoningText"])

@@ -94,7 +94,8 @@ def is_event(event: Event) -> bool:
 
 def is_response(body: Event) -> bool:
     """Whether an object is a whole interaction."""
-    return body.get("object") == "interaction" or isinstance(body.get("steps"), list)
+    is_listed = isinstance(body.get("steps", body.get("outputs")), list)
+    return body.get("object") == "interaction" or is_listed
 
 
 class InteractionsReader(EventReader):
@@ -368,10 +369,18 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
 
 def _steps(interaction: Event) -> list[Any] | None:
     """Return the steps of an interaction; one that still runs may have none yet."""
-    steps = interaction.get("steps")
+    steps, outputs = interaction.get("steps"), interaction.get("outputs")
+    if steps is None and isinstance(outputs, list):
+        # Until May 2026 an interaction had its contents and its other steps in one list.
+        steps = [_as_step(item) for item in outputs]
     if steps is None and interaction.get("status") == "in_progress":
         return []
     return steps if isinstance(steps, list) else None
+
+
+def _as_step(item: Any) -> Any:
+    is_content = isinstance(item, Mapping) and item.get("type") in _CONTENTS
+    return {"type": "model_output", "content": [item]} if is_content else item
 
 
 _StepReader: TypeAlias = Callable[[InteractionsReader, int, _Step, Event], list[Chunk]]

@@ -24,6 +24,7 @@ from reasoning_store.conversation.chunks import (
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
+    DONE,
     is_index,
     other_fields,
     plain_value,
@@ -36,7 +37,6 @@ from reasoning_store.wire.protocol import ProtocolReader
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts
 
-_DONE: Final = "[DONE]"
 _MOST_CHOICES: Final = 128
 """The most that the API gives; more would only use memory."""
 _SILENT: Final = frozenset({"content_filter_results", "content_filter_offsets"})
@@ -96,7 +96,7 @@ class ChatReader(ProtocolReader):
     def parse_chunk(self, raw: Any) -> list[Chunk]:
         event = shallow_dict(raw)
         if not isinstance(event, dict):
-            return [] if event == _DONE else unknown_event(raw)
+            return [] if event == DONE else unknown_event(raw)
         choices = event.get("choices")
         if not isinstance(choices, list):
             return self._read_without_choices(event, raw)

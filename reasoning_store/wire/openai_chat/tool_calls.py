@@ -1,7 +1,7 @@
 """Tool calls of Chat Completions, whole or in fragments.
 
 A fragment names its call by an index, and the first one has the id and the name. Hosts get
-this wrong in several ways: no index, one index for all calls of a message, an id in every
+this wrong in several ways: no index, -1, one index for all calls of a message, an id in every
 fragment, no id at all. A new id together with a name begins a call; where there is no id, so
 does another name, or arguments that begin anew where others have ended (Gemini's endpoint).
 Every other fragment continues the call that it points at. Calls are numbered here, in the
@@ -55,8 +55,10 @@ class Calls:
             return
         for raw in value:
             item = shallow_dict(raw)
-            index = item.get("index") if isinstance(item, dict) else False
-            if not (index is None or is_index(index)) or not self._read_fragment(item, index, out):
+            index = item.get("index") if isinstance(item, dict) else None
+            # Z.AI numbers a call -1: a number that is none is an absent one.
+            index = index if is_index(index) else None
+            if not isinstance(item, dict) or not self._read_fragment(item, index, out):
                 wrong.append({name: raw})
 
     def read_function_call(self, name: str, value: Any, out: list[Chunk], wrong: list[Any]) -> None:

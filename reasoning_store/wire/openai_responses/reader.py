@@ -290,6 +290,7 @@ class ResponsesReader(EventReader):
         "response.content_part.added": _part_added,
         "response.content_part.done": _part_done,
         "response.output_text.annotation.added": _read_annotation,
+        "response.output_text_annotation.added": _read_annotation,
         "response.function_call_arguments.delta": _arguments_delta,
         "response.function_call_arguments.done": _arguments_done,
         "response.custom_tool_call_input.delta": _arguments_delta,
@@ -338,7 +339,7 @@ def _finish_reason(response: Mapping[str, Any], ended: str | None) -> str | None
 
 def has_mark(event: Mapping[str, Any]) -> bool:
     """Whether an event carries a mark that no other protocol has."""
-    return (event_type(event) or "").startswith("response.")
+    return (event_type(event) or "").startswith("response.") or event.get("object") == "response"
 
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:

@@ -4,8 +4,10 @@ In addition to functions the application executes calls whose type names the too
 file, running a command, using a computer, approving a server's call, finding tools. The name
 of such a call is its type, its parameters are the fields of its item. The result is an item of
 another type: a result that is such an item already is sent as it is, any other is put where
-that type has its output. An answer that this type has no form for is refused. An error and a
-cleared result have no picture and no tools: a blank picture and an empty list are sent.
+that type has its output. An error and a cleared result have no picture and no tools: a blank
+picture and an empty list are sent. Any other answer that this type has no form for is sent in
+another, with a warning: a blank picture, a refusal, or a function's output, which is accepted for
+a search.
 
 A shell in the service's environment and a search for tools that the server executes are hosted,
 and need no result.
@@ -17,11 +19,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import ToolCallBlock, ToolResponseBlock
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.blocks import MediaBlock, ToolCallBlock, ToolResponseBlock
 from reasoning_store.conversation.placeholders import PLACEHOLDER
+from reasoning_store.wire.content_parts import result_parts
 from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.tools import call_arguments
+from reasoning_store.wire.tools import call_arguments, media_url
 
 Item = dict[str, Any]
 
@@ -90,13 +92,16 @@ def write_call(block: ToolCallBlock, kind: str, item_id: str | None, call_id: st
     }
 
 
-def write_result(block: ToolResponseBlock, kind: str, call_id: str) -> Item:
-    """Return the answer to a call of this type."""
+def write_result(block: ToolResponseBlock, kind: str, call_id: str) -> tuple[Item, bool]:
+    """Return the answer to a call of this type, and whether the type has a form for it."""
     output, render = _RESULTS[kind]
     named = {_ID_FIELDS.get(kind, "call_id"): call_id}
     if isinstance(block.result, Mapping) and block.result.get("type") == output:
-        return {**block.result, **named}
-    return {"type": output, **named, **render(block)}
+        return {**block.result, **named}, True
+    fields = render(block)
+    if fields is not None:
+        return {"type": output, **named, **fields}, True
+    return {**named, **_INSTEAD[kind](codec.result_text(block))}, False
 
 
 def _patch_fields(block: ToolResponseBlock) -> Item:
@@ -117,18 +122,17 @@ def _local_shell_fields(block: ToolResponseBlock) -> Item:
     return {"id": block.call_id, "output": codec.result_text(block)}
 
 
-def _computer_fields(block: ToolResponseBlock) -> Item:
+def _computer_fields(block: ToolResponseBlock) -> Item | None:
     if isinstance(block.result, Mapping):
         return {"output": dict(block.result)}
-    url = _BLANK if _says_nothing(block) else block.result
+    media = [part for part in result_parts(block) or () if isinstance(part, MediaBlock)]
+    url = _BLANK if _says_nothing(block) else media_url(media[0]) if media else block.result
     if not isinstance(url, str) or not url.startswith(("data:", "http:", "https:")):
-        raise _wrong_answer(
-            block, "computer_call", "a picture", 'result="data:image/png;base64,..."'
-        )
+        return None
     return {"output": {"type": "computer_screenshot", "image_url": url}}
 
 
-def _approval_fields(block: ToolResponseBlock) -> Item:
+def _approval_fields(block: ToolResponseBlock) -> Item | None:
     """Approve only an explicit yes."""
     result = block.result
     if isinstance(result, Mapping) and isinstance(result.get("approve"), bool):
@@ -136,17 +140,15 @@ def _approval_fields(block: ToolResponseBlock) -> Item:
     if block.is_error:
         return {"approve": False, "reason": codec.result_text(block)}
     approve = _WORDS.get(result.strip().lower()) if isinstance(result, str) else result
-    if not isinstance(approve, bool):
-        raise _wrong_answer(block, _APPROVAL, "a yes or a no", "result=True, or result=False")
-    return {"approve": approve}
+    return {"approve": approve} if isinstance(approve, bool) else None
 
 
-def _search_fields(block: ToolResponseBlock) -> Item:
+def _search_fields(block: ToolResponseBlock) -> Item | None:
     result = block.result
     found = result.get("tools") if isinstance(result, Mapping) else result
     tools = [] if _says_nothing(block) else found
     if not isinstance(tools, list):
-        raise _wrong_answer(block, "tool_search_call", "a list of tools", "result=[tool, ...]")
+        return None
     return {"execution": "client", "status": "completed", "tools": tools}
 
 
@@ -156,16 +158,7 @@ def _says_nothing(block: ToolResponseBlock) -> bool:
     return is_text and (block.is_error or block.result == PLACEHOLDER)
 
 
-def _wrong_answer(block: ToolResponseBlock, kind: str, wanted: str, example: str) -> InvalidCall:
-    got = "a text" if isinstance(block.result, str) else type(block.result).__name__
-    return InvalidCall(
-        f"the answer to the {kind} {block.call_id!r} is {wanted}, not {got}",
-        hint=f"rs.ToolResponseBlock(call_id={block.call_id!r}, {example}); "
-        "session.edit(position, message) replaces a stored answer",
-    )
-
-
-_RESULTS: Final[Mapping[Any, tuple[str, Callable[[ToolResponseBlock], Item]]]] = {
+_RESULTS: Final[Mapping[Any, tuple[str, Callable[[ToolResponseBlock], Item | None]]]] = {
     "apply_patch_call": ("apply_patch_call_output", _patch_fields),
     "computer_call": ("computer_call_output", _computer_fields),
     "local_shell_call": ("local_shell_call_output", _local_shell_fields),
@@ -174,5 +167,14 @@ _RESULTS: Final[Mapping[Any, tuple[str, Callable[[ToolResponseBlock], Item]]]] =
     "tool_search_call": ("tool_search_output", _search_fields),
 }
 """The type of each call, with the type of its result and the function that writes its fields."""
+_INSTEAD: Final[Mapping[Any, Callable[[str], Item]]] = {
+    "computer_call": lambda text: {
+        "type": "computer_call_output",
+        "output": {"type": "computer_screenshot", "image_url": _BLANK},
+    },
+    _APPROVAL: lambda text: {"type": "mcp_approval_response", "approve": False, "reason": text},
+    "tool_search_call": lambda text: {"type": "function_call_output", "output": text},
+}
+"""The answer to a call whose type has no form for the one that is stored."""
 TYPES: Final = frozenset(_RESULTS)
 _ID_FIELDS: Final[Mapping[str, str]] = {_APPROVAL: "approval_request_id"}

@@ -243,7 +243,10 @@ class ResponsesWriter(MessageWriter):
         kind = self._types.get(block.call_id, "function_call")
         call_id = block.call_id
         if kind in typed_calls.TYPES:
-            return typed_calls.write_result(block, kind, call_id)
+            item, fits = typed_calls.write_result(block, kind, call_id)
+            if not fits:
+                self.left_out[f"an answer that {kind} has no form for"] = None
+            return item
         return {
             "type": f"{kind}_output",
             "call_id": call_id,
