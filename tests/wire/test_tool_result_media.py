@@ -12,6 +12,7 @@ import reasoning_store as rs
 from reasoning_store.egress.token_counts import MEDIA
 from reasoning_store.importers import formats
 from reasoning_store.testing import refusal
+from reasoning_store.wire.content_parts import describe_result
 from tests.properties import each
 
 PNG = "iVBORw0KGgo="
@@ -136,7 +137,7 @@ def test_a_result_with_media_is_stored_shown_and_erased() -> None:
         assert isinstance(block, rs.ToolResponseBlock)
         shown = json.dumps(rs.ui_messages(session.history()))
 
-        assert rs.describe_result(block).splitlines()[1:] == ["(image: image/png)"]
+        assert describe_result(block).splitlines()[1:] == ["(image: image/png)"]
         assert secret not in str(block)
         assert PNG in str(block.result)
         assert "(image: image/png)" in shown

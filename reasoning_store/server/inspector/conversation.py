@@ -15,11 +15,11 @@ from reasoning_store import (
     ThinkingBlock,
     ToolCallBlock,
     ToolResponseBlock,
-    describe_result,
 )
 from reasoning_store.results import Branch, Compaction, Stored, Verdict, Version
 from reasoning_store.server.inspector.next_request import Requests
 from reasoning_store.server.inspector.texts import argument_text, plural, raw_text
+from reasoning_store.wire.content_parts import describe_result
 
 _REMEDIES: Final = {
     "kept": "Your settings send it.",
