@@ -141,6 +141,9 @@ def selection_warnings(
     host, rules = to.provider or to.contract.demanded_by or "the provider", to.contract.returning
     if demanded_messages(to.contract) is not None:
         warnings += _floor_warnings(selected, settings, to, host)
+    elif settings.include_in_context and any(map(_has_lost_ciphertext, selected)):
+        kinds = "reasoning that the provider stores, known here by its id alone"
+        warnings.append(warning("block_left_out", api=to.contract.api, kinds=kinds))
     if rules.prefix_bound is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
         if change is not None:
@@ -259,6 +262,14 @@ def _has_lost_seal(selected: SelectedMessage, to: Target) -> bool:
         return True
     metadata = message.tool_calls[0].provider_metadata
     return not value_at(metadata, to.contract.returning.call_signature_at)
+
+
+def _has_lost_ciphertext(selected: SelectedMessage) -> bool:
+    """Whether a reply has reasoning items of Responses that came without their ciphertext."""
+    return any(
+        verdict.rule == "no_place" and (block.provider_metadata or {}).get("item_id")
+        for verdict, block in zip(selected.verdicts, selected.message.thinking, strict=False)
+    )
 
 
 def _changed_prefix(

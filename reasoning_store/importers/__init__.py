@@ -6,8 +6,8 @@ A file goes through these modules, from the first to the last:
   and ``llm`` here, the others in ``programs`` and ``frameworks``.
 - ``documents`` reads JSON value by value, ``source_messages`` finds the messages of each
   conversation, and ``conversation_readers`` gives them to the format, from a list or a tree.
-- ``conversation_builder`` makes one conversation of what the format adds: ``content_parts`` are
-  those of a user or a tool, and ``reply_parts`` those of a model, which ``reply_forms`` reads
+- ``conversation_builder`` makes one conversation of what the format adds: ``wire.content_parts``
+  reads those of a user or a tool, and ``reply_parts`` those of a model, which ``reply_forms`` reads
   through ingress like a reply that arrives now.
 - ``values`` are the results; ``import_plan`` finds the new part, and ``into_store`` writes it.
 

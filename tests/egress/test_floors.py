@@ -201,6 +201,22 @@ def test_demanded_reasoning_that_cannot_be_sent_names_its_substitute(
     assert instead in warning.text
 
 
+@pytest.mark.parametrize(("provider", "model"), [("xai", "grok-4.3"), ("openai", "gpt-5.6")])
+def test_reasoning_that_the_provider_stores_is_not_left_out_without_a_warning(
+    provider: str, model: str
+) -> None:
+    """An item has an id, and came without its ciphertext."""
+    to: dict[str, Any] = {"provider": provider, "model": model, "api": "openai.responses"}
+    summary = [{"type": "summary_text", "text": "T"}]
+    function = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    output = [{"type": "reasoning", "id": "rs_1", "summary": summary}, function]
+    reply = rs.normalize_response({"id": "r", "object": "response", "output": output}, **to)
+    history = [rs.user("q"), reply, rs.tool(rs.ToolResponseBlock(call_id="call_1", result="x"))]
+    (warning,) = rs.select(history, settings={"reasoning.includeInContext": True}, **to).warnings
+
+    assert warning.code in ("block_left_out", "floor_unmet")
+
+
 def test_a_seal_on_the_call_is_all_that_gemini_demands() -> None:
     """Its thoughts may stay home; a call without the seal warns."""
     loop = (rs.user("Weather?"), rs.assistant(thought("x"), SEALED_CALL, origin=GEMINI), answer())
