@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -164,11 +164,20 @@ def _place_of(block: Block, seen: Sequence[tuple[int, str, Block | None]]) -> in
     of_type = [
         (place, before) for place, (_, kind, before) in enumerate(seen) if kind == _kind_of(block)
     ]
-    for fits in (_continues, lambda block, before: before is None, lambda *_: True):
+    for fits in (_continues, lambda block, before: before is None, _may_replace):
         for place, before in of_type:
             if fits(block, before):
                 return place
     return None
+
+
+def _may_replace(block: Block, before: Block | None) -> bool:
+    ids = _item_ids(block, before)
+    return not all(ids) or ids[0] == ids[1]
+
+
+def _item_ids(*blocks: Block | None) -> list[Any]:
+    return [(one.provider_metadata or {}).get("item_id") if one else None for one in blocks]
 
 
 def _kind_of(block: Block) -> str:
@@ -180,6 +189,8 @@ def _continues(block: Block, before: Block | None) -> bool:
         case TextBlock(), TextBlock():
             return block.text.startswith(before.text)
         case ThinkingBlock(), ThinkingBlock():
+            if all(ids := _item_ids(block, before)):
+                return ids[0] == ids[1]
             seals = (before.signature or block.signature, before.encrypted or block.encrypted)
             is_same = seals == (block.signature, block.encrypted)
             return is_same and block.thought.startswith(before.thought)

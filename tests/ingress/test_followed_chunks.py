@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from random import Random
 
@@ -85,8 +86,8 @@ def test_a_follower_gets_the_message_however_it_is_cut(data: st.DataObject) -> N
             place = one.place
     followed = found.build(origin=rs.Origin(), interrupted=False, counters=Counters(), metadata={})
 
-    if is_mangled:  # the message has the entries of one array together, wherever the others came
-        assert sorted(map(repr, followed.blocks)) == sorted(map(repr, message.blocks))
+    if is_mangled:  # the entries of an array may be elsewhere, and a begin is not taken back
+        assert not Counter(map(repr, message.blocks)) - Counter(map(repr, followed.blocks))
     else:
         assert followed.blocks == message.blocks
     assert (followed.usage, followed.finish_reason) == (message.usage, message.finish_reason)
