@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
@@ -176,7 +176,7 @@ def _may_replace(block: Block, before: Block | None) -> bool:
     return not all(ids) or ids[0] == ids[1]
 
 
-def _item_ids(*blocks: Block | None) -> list[Any]:
+def _item_ids(*blocks: Block | None) -> list[str | None]:
     return [(one.provider_metadata or {}).get("item_id") if one else None for one in blocks]
 
 
