@@ -36,8 +36,8 @@ def _entry(row: Mapping[str, Any]) -> str:
     cause, fix = row["cause"], row["fix"]
     providers = ", ".join(f"`{name}`" for name in row["providers"])
     lines = [f"### {first}", f"{cause[0].upper()}{cause[1:]}.", f"**Do:** {fix}."]
-    if setting := row.get("setting"):
-        lines.append(f"Setting: `{setting}`")
+    if settings := row.get("settings"):
+        lines.append("Setting: " + ", ".join(f"`{setting}`" for setting in settings))
     if others:
         lines.append("Also worded: " + "; ".join(f"*{text}*" for text in others) + ".")
     return "\n\n".join([*lines, f"Sent by {providers}."])

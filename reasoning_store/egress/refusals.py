@@ -23,16 +23,18 @@ from reasoning_store.wire import contract_lookup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """The cause of a refusal, its remedy, and the setting for it, if there is one."""
+    """The cause of a refusal, its remedy, and the settings for it, if there are any."""
 
     cause: str
     fix: str
-    setting: str | None = None
+    settings: tuple[str, ...] = ()
+    """The settings that mend it, all of them together."""
     steps: tuple[StepKind, ...] = ()
     """The steps of ``session.compression`` that help, the cheapest first."""
 
     def __str__(self) -> str:
-        return f"{self.cause}; {self.fix}" + (f" ({self.setting})" if self.setting else "")
+        together = f" ({', '.join(self.settings)})" if self.settings else ""
+        return f"{self.cause}; {self.fix}{together}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,10 @@ def _refusal_row(
     providers: Sequence[str],
     common: bool = False,
     steps: Sequence[StepKind] = (),
+    settings: Sequence[str] = (),
     **texts: Any,
 ) -> _Row:
-    explanation = Explanation(steps=tuple(steps), **texts)
+    explanation = Explanation(steps=tuple(steps), settings=tuple(settings), **texts)
     return _Row(re.compile("|".join(patterns)), frozenset(providers), explanation, common)
 
 

@@ -455,7 +455,7 @@ def effective_tokens(store: rs.Store, session: rs.Session) -> None:
 def explain_refusal(store: rs.Store, session: rs.Session) -> None:
     found = rs.explain_refusal("anthropic", "Invalid `signature` in `thinking` block")
     assert found is not None
-    assert found.setting == "reasoning.stripFromContext=all"
+    assert found.settings == ("reasoning.stripFromContext=all", "reasoning.floor=off")
 
 
 def user(store: rs.Store, session: rs.Session) -> None:

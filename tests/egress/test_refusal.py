@@ -12,7 +12,7 @@ import reasoning_store as rs
 from reasoning_store.conversation.settings import KEYS
 from reasoning_store.egress.refusals import explain_refusal
 from reasoning_store.testing import refusal
-from tests.egress.histories import OPEN_LOOP
+from tests.egress.histories import CLAUDE, OPEN_LOOP, answer, call
 from tests.properties import each
 
 FILE = Path(__file__).parent.parent / "cases" / "wire" / "errors_400.json"
@@ -30,38 +30,40 @@ def test_every_recorded_refusal_is_explained(known: dict[str, Any], around: str)
         assert found is not None
         assert found.cause
         assert found.fix
-        assert found.setting is None or found.setting.split("=")[0] in KEYS
+        assert {setting.split("=")[0] for setting in found.settings} <= set(KEYS)
 
 
 @pytest.mark.parametrize(
-    ("provider", "text", "setting"),
+    ("provider", "text", "settings"),
     [
         (
             "kimi",
             "thinking is enabled but reasoning_content is missing in assistant tool call message "
             "at index 3",
-            "reasoning.floor=provider",
+            ("reasoning.floor=provider",),
         ),
         (
             "anthropic",
             "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to "
             "a different conversation.",
-            "reasoning.stripFromContext=all",
+            ("reasoning.stripFromContext=all", "reasoning.floor=off"),
         ),
         (
             "anthropic",
             "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found "
             "`tool_use`.",
-            "reasoning.floor=provider",
+            ("reasoning.floor=provider",),
         ),
     ],
 )
-def test_the_setting_that_helps_is_named(provider: str, text: str, setting: str) -> None:
+def test_the_settings_that_help_are_named(
+    provider: str, text: str, settings: tuple[str, ...]
+) -> None:
     """As it stands in the text of the service, quotes and all."""
     found = explain_refusal(provider, text)
 
     assert found is not None
-    assert found.setting == setting
+    assert found.settings == settings
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,70 @@ def test_an_effort_that_a_model_does_not_take_is_explained(text: str) -> None:
     found = explain_refusal("openai", text)
 
     assert found is not None
-    assert found.setting == "reasoning.effort"
+    assert found.settings == ("reasoning.effort",)
+
+
+FRESH = rs.Origin(provider="anthropic", api="anthropic.messages", model="claude-opus-5-5")
+OPENAI = rs.Origin(provider="openai", api="openai.responses", model="gpt-5.6")
+CUT_OFF = {
+    "a signature": rs.ThinkingBlock(thought="Hm.", source_field="thinking", signature="c2ln="),
+    "a seal": rs.ThinkingBlock(
+        thought="Hm.", source_field="reasoning.summary", encrypted="gAAAA+", provider_metadata={}
+    ),
+}
+
+
+def loop(*thoughts: rs.ThinkingBlock, origin: rs.Origin) -> list[rs.Message]:
+    """Return an open loop with a step for each thought."""
+    steps = [
+        message
+        for n, block in enumerate(thoughts)
+        for message in (
+            rs.assistant(block, call(f"call_{n}"), origin=origin),
+            answer(f"call_{n}"),
+        )
+    ]
+    return [rs.user("Weather in Oslo?"), *steps]
+
+
+@pytest.mark.parametrize(
+    ("thought", "origin"), [("a signature", FRESH), ("a signature", CLAUDE), ("a seal", OPENAI)]
+)
+def test_the_settings_of_a_refusal_mend_the_request_in_an_open_loop(
+    thought: str, origin: rs.Origin
+) -> None:
+    """All of them together; leaving thinking out alone changes nothing where it is demanded."""
+    assert origin.provider
+    to: dict[str, Any] = {"provider": origin.provider, "model": origin.model, "api": origin.api}
+    messages = loop(CUT_OFF[thought], origin=origin)
+
+    def body(*settings: str) -> dict[str, Any]:
+        chosen = dict(setting.split("=") for setting in settings)
+        return rs.build_request(messages, settings=chosen, **to).body
+
+    said = refusal(body(), **to)
+    found = explain_refusal(origin.provider, said or "accepted")
+
+    assert found is not None
+    assert body(found.settings[0]) == body()
+    assert refusal(body(*found.settings), **to) is None
+
+
+def test_erasing_one_thought_that_is_refused_keeps_the_others(tmp_path: Path) -> None:
+    """As the explanation of a signature that was cut off says."""
+    good = rs.ThinkingBlock(thought="Well.", source_field="thinking", signature="c2ln")
+    to: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-5"}
+    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
+        session = store.session("chat", create=True)
+        session.append(loop(good, CUT_OFF["a signature"], origin=CLAUDE))
+        found = explain_refusal("anthropic", refusal(session.build_request(**to).body, **to) or "")
+        assert found is not None
+        assert 'session.erase(position, only="reasoning")' in found.fix
+        session.erase(4, only="reasoning")
+        body = session.build_request(**to).body
+
+    assert refusal(body, **to) is None
+    assert body["messages"][1]["content"][0]["signature"] == "c2ln"
 
 
 def test_the_more_particular_words_count() -> None:
@@ -155,10 +220,19 @@ def test_what_the_strict_provider_answers_is_explained(provider: str) -> None:
     found = explain_refusal(provider, text or "")
 
     assert found is not None
-    assert found.setting == "reasoning.floor=provider"
+    assert found.settings == ("reasoning.floor=provider",)
 
 
 OVERFLOWS = {
+    "vertex": "Unable to submit request because the input token count is 1066042 but model only "
+    "supports up to 1048576.",
+    "huggingface": "`inputs` must have less than 4096 tokens. Given: 5000",
+    "cerebras": "Current length is 9000 while limit is 8192",
+    "nova's host": "Input Tokens Exceeded: Number of input tokens exceeds maximum length.",
+    "cloudflare": "The estimated number of input and maximum output tokens (9000) exceeded this "
+    "model context window limit (8000).",
+    "litellm": "Requested token count exceeds the model's maximum context length of 131072 tokens",
+    "poolside": "Input length 300000 exceeds the maximum allowed input length of 262144 tokens.",
     "openai": "This model's maximum context length is 128000 tokens. However, your messages "
     "resulted in 130519 tokens. Please reduce the length of the messages.",
     "azure": "Your input exceeds the context window of this model. Please adjust your input.",
@@ -203,6 +277,104 @@ def test_a_full_context_is_explained_with_the_steps_that_help(provider: str, nam
 
 
 OTHERS = {
+    "thoughts for a model that has none": (
+        "mistral",
+        "Reasoning input is not enabled for this model",
+        "does not think",
+    ),
+    "a mode of prompts": (
+        "mistral",
+        "Reasoning prompt mode is not enabled for this model",
+        "takes no effort",
+    ),
+    "a field of others": (
+        "mistral",
+        "extra_forbidden, loc: body, messages, 4, assistant, reasoning_content",
+        "another field for thoughts",
+    ),
+    "a result without its call at Mistral": (
+        "mistral",
+        "Unexpected role 'tool' after role 'user'",
+        "has no call before it",
+    ),
+    "a message of nothing": (
+        "mistral",
+        "Assistant message must have either content or tool_calls, but not none.",
+        "empty or blank",
+    ),
+    "an image among many": (
+        "anthropic",
+        "messages.19.content.27.image.source.base64.data: At least one of the image dimensions "
+        "exceed max allowed size for many-image requests: 2000 pixels",
+        "an image is broken, too large",
+    ),
+    "an image that cannot be read": (
+        "anthropic",
+        "Could not process image",
+        "an image is broken, too large",
+    ),
+    "too many images": (
+        "anthropic",
+        "Too much media: 0 document pages + 103 images > 100",
+        "one too many",
+    ),
+    "an empty text": (
+        "anthropic",
+        "messages: text content blocks must be non-empty",
+        "empty or blank",
+    ),
+    "an empty text that is cached": (
+        "anthropic",
+        "messages.87.content.1.text: cache_control cannot be set for empty text blocks",
+        "empty or blank",
+    ),
+    "a blank text at Bedrock": (
+        "aws",
+        "The text field in the ContentBlock object at messages.11.content.0 is blank.",
+        "empty or blank",
+    ),
+    "Nova's own thoughts": (
+        "aws",
+        "User messages cannot contain reasoning content. Please remove the reasoning content.",
+        "takes no reasoning back",
+    ),
+    "a thought without its signature": (
+        "aws",
+        "messages.3.content.0.thinking.signature: Field required",
+        "has no signature",
+    ),
+    "turns of one role": (
+        "aws",
+        "A conversation must alternate between user and assistant roles.",
+        "two messages of one role",
+    ),
+    "a call at the wrong place": (
+        "google",
+        "Please ensure that function call turn comes immediately after a user turn or after a "
+        "function response turn.",
+        "has no response after it",
+    ),
+    "a role": (
+        "google",
+        "Role 'function' is not supported. Please use a valid role: SYSTEM, USER, MODEL.",
+        "a role that the model does not know",
+    ),
+    "a level of thinking": (
+        "google",
+        "'minimal' is not a supported thinking level for this model. Allowed values are: medium, "
+        "low, high.",
+        "does not take this effort",
+    ),
+    "a level at Vertex": (
+        "vertex",
+        "Thinking level is unsupported: THINKING_LEVEL_MINIMAL",
+        "does not take this effort",
+    ),
+    "tools that a history has and its request has not": (
+        "litellm",
+        "litellm.UnsupportedParamsError: Anthropic expects the `tools=` param to be passed in.",
+        "names no tools",
+    ),
     "a limit of the answer that leaves no room": (
         "anthropic",
         "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",

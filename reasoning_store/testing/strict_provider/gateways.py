@@ -186,7 +186,7 @@ RULES = (
     Rule(
         check=openrouter_to_gemini,
         providers=host_names("openrouter"),
-        models=("google/gemini-3*",),
+        models=("gemini-3*",),
         source="openrouter.ai/docs/use-cases/reasoning-tokens",
     ),
     Rule(
