@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import reasoning_store as rs
-from reasoning_store.testing import refusal, response, sse, stream
+from reasoning_store.testing import Record, refusal, response, sse, stream
 from tests.docs.eventstream import frame
 from tests.egress.targets import (
     CallMetadata,
@@ -143,6 +143,7 @@ class Provider:
         self.script = script
         self.asked: list[Asked] = []
         self.refused: list[str] = []
+        self._record = Record()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
 
@@ -187,11 +188,27 @@ class Provider:
     def answer(self, asked: Asked) -> Answer | str:
         """Return what is answered, or the text of the refusal."""
         self.asked.append(asked)
-        said = refusal(asked.body, provider=asked.provider, model=asked.model, api=asked.api)
+        to: dict[str, Any] = {"provider": asked.provider, "model": asked.model, "api": asked.api}
+        said = refusal(asked.body, record=self._record if self._remembers(asked) else None, **to)
         if said is not None:
             self.refused.append(said)
             return said
-        return self.script(asked)
+        answer = self.script(asked)
+        if asked.api == "openai.responses":
+            self._record.answered({}, response(answer.message, **to)["output"])
+        return answer
+
+    def _remembers(self, asked: Asked) -> bool:
+        """Whether all items of Responses in a request were made here: some come from elsewhere."""
+        sealed = [item.get("encrypted_content") for item in _items(asked.body)]
+        known = all(seal is None or self._record.sealed(seal) for seal in sealed)
+        return known and asked.api == "openai.responses"
+
+
+def _items(body: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the items of Responses in a request."""
+    given = body.get("input")
+    return given if isinstance(given, list) else ()
 
 
 def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:

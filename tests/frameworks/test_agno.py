@@ -17,9 +17,9 @@ from tests.docs.provider import Provider
 from tests.integrations.loops import STEPS
 
 MODELS: dict[str, tuple[Any, str, str]] = {
-    "OpenAIChat at DeepSeek": (OpenAIChat, "deepseek-chat", "deepseek"),
+    "OpenAIChat at DeepSeek": (OpenAIChat, "deepseek-flash", "deepseek"),
     "OpenAIChat at Kimi": (OpenAIChat, "kimi-k2-thinking", "moonshot"),
-    "DeepSeek": (DeepSeek, "deepseek-chat", "deepseek"),
+    "DeepSeek": (DeepSeek, "deepseek-flash", "deepseek"),
 }
 
 

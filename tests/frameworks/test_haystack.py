@@ -18,7 +18,7 @@ from reasoning_store.integrations import http
 from tests.docs.provider import Provider
 from tests.integrations.loops import STEPS
 
-MODELS = {"deepseek": "deepseek-chat", "moonshot": "kimi-k2-thinking"}
+MODELS = {"deepseek": "deepseek-flash", "moonshot": "kimi-k2-thinking"}
 HOSTS = pytest.mark.parametrize("host", MODELS)
 
 

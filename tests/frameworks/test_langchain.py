@@ -65,7 +65,7 @@ def run_loop(model: Any, *, streamed: bool) -> Any:
 def make_model(name: str, provider: Provider, **options: Any) -> Any:
     kind, address = MODELS[name]
     where = {address: f"{provider.address}/v1"}
-    return kind(model="deepseek-chat", api_key="k", max_retries=0, **where, **options)
+    return kind(model="deepseek-flash", api_key="k", max_retries=0, **where, **options)
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -165,7 +165,7 @@ def test_an_erasure_of_reasoning_leaves_the_chat(store: rs.Store) -> None:
 def test_a_reply_can_be_sent_by_the_store(kind: str) -> None:
     """Its blocks are those that the provider's own protocol gives: they go back sealed."""
     message = read_message(THINKING[kind])
-    origin = message.origin or rs.Origin(provider="deepseek", model="deepseek-chat")
+    origin = message.origin or rs.Origin(provider="deepseek", model="deepseek-flash")
     settings = {"reasoning.includeInContext": True, "reasoning.floor": "off"}
     request = rs.build_request(
         [rs.user("How is the weather?"), message],

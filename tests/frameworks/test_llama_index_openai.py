@@ -19,7 +19,7 @@ from tests.integrations.loops import STEPS, thoughts_in
 CHAT = {"is_chat_model": True, "is_function_calling_model": True}
 RESPONSES = {"include": ["reasoning.encrypted_content"]}
 MODELS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
-    "OpenAI chat at DeepSeek": (OpenAILike, "deepseek-chat", "deepseek", CHAT),
+    "OpenAI chat at DeepSeek": (OpenAILike, "deepseek-flash", "deepseek", CHAT),
     "OpenAI chat at Kimi": (OpenAILike, "kimi-k2-thinking", "moonshot", CHAT),
     "OpenAIResponses": (OpenAIResponses, "gpt-5", "openai", RESPONSES),
 }

@@ -15,7 +15,7 @@ from tests.docs.provider import Provider
 from tests.integrations.loops import STEPS, chat_loop, responses_loop
 
 LOOPS: dict[str, tuple[Any, str, str]] = {
-    "chat": (chat_loop, "deepseek", "deepseek-chat"),
+    "chat": (chat_loop, "deepseek", "deepseek-flash"),
     "responses": (responses_loop, "openai", "gpt-5"),
 }
 
@@ -56,7 +56,7 @@ def test_an_asynchronous_client_passes(store: rs.Store, provider: Provider) -> N
         async with openai.AsyncOpenAI(**options(provider), http_client=kept) as client:
             for _ in range(2):
                 reply = await client.chat.completions.create(
-                    model="deepseek-chat", messages=messages
+                    model="deepseek-flash", messages=messages
                 )
                 (call,) = reply.choices[0].message.tool_calls or ()
                 function: Any = getattr(call, "function", None)
@@ -77,4 +77,4 @@ def test_without_the_transport_the_same_loop_is_refused(provider: Provider) -> N
         openai.OpenAI(**options(provider)) as client,
         pytest.raises(openai.BadRequestError, match="reasoning_content"),
     ):
-        chat_loop(client, "deepseek-chat", streamed=False)
+        chat_loop(client, "deepseek-flash", streamed=False)

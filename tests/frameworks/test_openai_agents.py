@@ -365,7 +365,7 @@ async def run_agent(
 
 
 @pytest.mark.parametrize(
-    ("host", "model"), [("deepseek", "deepseek-chat"), ("moonshot", "kimi-k2-thinking")]
+    ("host", "model"), [("deepseek", "deepseek-flash"), ("moonshot", "kimi-k2-thinking")]
 )
 def test_chat_completions_pass_through_the_transport(
     provider: Provider, host: str, model: str
@@ -390,7 +390,7 @@ def test_without_the_transport_kimi_refuses_the_same_loop(provider: Provider) ->
 
 @pytest.mark.parametrize(
     ("kind", "model"),
-    [(OpenAIChatCompletionsModel, "deepseek-chat"), (OpenAIResponsesModel, "gpt-5")],
+    [(OpenAIChatCompletionsModel, "deepseek-flash"), (OpenAIResponsesModel, "gpt-5")],
 )
 def test_without_the_transport_two_services_get_the_reasoning(
     provider: Provider, kind: Any, model: str

@@ -99,7 +99,7 @@ MESSAGES: list[ModelMessage] = [
     ModelResponse(
         parts=[ThinkingPart("It is 39 F there.", id="reasoning_content", provider_name="deepseek")],
         provider_name="deepseek",
-        model_name="deepseek-chat",
+        model_name="deepseek-flash",
         finish_reason="stop",
     ),
     ModelRequest(parts=[SystemPromptPart("Be polite from now on.")]),
@@ -405,7 +405,7 @@ def make_model(name: str, provider: Provider) -> Any:
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(api_key="k", base_url=url)
-    return OpenAIChatModel("deepseek-chat", provider=DeepSeekProvider(openai_client=client))
+    return OpenAIChatModel("deepseek-flash", provider=DeepSeekProvider(openai_client=client))
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses", "deepseek"])

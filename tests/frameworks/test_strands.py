@@ -18,7 +18,7 @@ from tests.integrations.loops import STEPS, thoughts_in
 
 RESPONSES = {"store": False, "include": ["reasoning.encrypted_content"]}
 MODELS: dict[str, tuple[Any, str, str, dict[str, Any]]] = {
-    "OpenAIModel at DeepSeek": (OpenAIModel, "deepseek-chat", "deepseek", {}),
+    "OpenAIModel at DeepSeek": (OpenAIModel, "deepseek-flash", "deepseek", {}),
     "OpenAIModel at Kimi": (OpenAIModel, "kimi-k2-thinking", "moonshot", {}),
     "OpenAIResponsesModel": (OpenAIResponsesModel, "gpt-5", "openai", RESPONSES),
 }
