@@ -34,6 +34,8 @@ _STEP = 0.12
 """Seconds between two frames."""
 _LAST = 5.0
 """Seconds for which the last frame stays."""
+_FIRST = 4
+"""Lines with text in the first frame."""
 
 
 @dataclass(frozen=True)
@@ -156,12 +158,17 @@ def _read(number: int) -> Iterator[bytes]:
 
 
 def frames(recording: Recording) -> list[tuple[float, list[Row]]]:
-    """Return the lines of the terminal at each step at which they changed."""
+    """Return the lines of the terminal at each step at which they changed.
+
+    The first frame is the first that shows a question, so that no empty window is seen.
+    """
     terminal = Terminal()
     found: list[tuple[float, list[Row]]] = []
     for step, pieces in groupby(recording, key=lambda piece: int(piece[0] / _STEP)):
         terminal.write("".join(text for _, text in pieces))
         found.append((step * _STEP, terminal.lines()))
+    while sum(map(bool, found[0][1])) < _FIRST:
+        del found[0]
     start = found[0][0]
     return [(second - start, rows) for second, rows in found]
 

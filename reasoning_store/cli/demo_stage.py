@@ -106,9 +106,10 @@ class TypedReply:
         self._arriving += one_line(text)
         if self._text and len(self._arriving) > WIDTH - _LABEL - len(self._text):
             waiting, self._arriving = self._arriving, ""
-            self._draw()
+            words, _, begun = self._text.rpartition(" ")
+            self._draw(words or begun)
             self._break_line()
-            self._text, self._arriving = "", waiting
+            self._text, self._arriving = begun if words else "", waiting
         self._draw()
         self._stage.pause(0.012 * len(text))
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import reasoning_store as rs
 from reasoning_store.cli import main
 from reasoning_store.cli.demo_story import TURNS, read_capture
 from reasoning_store.cli.exit_codes import Exit
@@ -193,6 +194,35 @@ def test_enter_skips_ahead_and_no_key_is_written_to_the_terminal(tmp_path: Path)
         assert termios.tcgetattr(master) == before
     assert "The next prime after 91 is 97." in seen
     assert "@" not in seen.partition("In Python")[0]
+
+
+def seen_lines(written: str) -> list[str]:
+    """Return the lines of a terminal after a program wrote to it, without their styles."""
+    lines = [""]
+    for token in re.finditer(r"\x1b\[([\d;?]*)([a-zA-Z])|[^\x1b]", written):
+        if token[2] == "K" or token[0] == "\r":
+            lines[-1] = lines[-1] if token[0] == "\r" else ""
+        elif token[0] == "\n":
+            lines.append("")
+        elif token[2] is None:
+            lines[-1] += token[0]
+    return lines
+
+
+def test_no_word_is_cut_where_a_reply_types_itself(tmp_path: Path) -> None:
+    """Whatever pieces of it arrive at the end of a line."""
+    with playing(tmp_path, "--speed", "1000", "--folder", "left") as (process, master):
+        seen = seen_lines(read_all(master))
+        assert process.wait() == 0
+    typed = " ".join(" ".join(seen).split())
+    with rs.Store(f"sqlite:///{tmp_path / 'left' / 'demo.db'}") as store:
+        history = [stored.message for stored in store.session("demo").history()]
+        replies = [message for message in history if message.role == "assistant"]
+
+    assert len(replies) > len(TURNS)
+    for reply in replies:
+        for text in (reply.text, *(block.thought for block in reply.thinking)):
+            assert " ".join(text.split()) in typed
 
 
 def test_an_interrupted_demo_leaves_no_folder(tmp_path: Path) -> None:
