@@ -36,6 +36,7 @@ WHOLE = {
     "k3": "kimi-k3",
     "gemini": "gemini-3.1-pro-preview",
     "gemini-3.1": "gemini-3.1-flash-lite",
+    "gemini-3.1flash": "gemini-3.1-flash-lite",
     "google/gemini": "google/gemini-3.1-pro-preview",
 }
 """Patterns that need more than their own text to be a name."""
@@ -83,12 +84,14 @@ def answered(target: Target, request: rs.Request, history: list[rs.Message]) -> 
 
 @each("place", PLACES)
 def test_whatever_is_asked_of_a_model_is_accepted(place: str) -> None:
-    """With tools and without: what it does not take is left out."""
+    """With tools and without: what it does not take is left out, or a warning foretells it."""
     target = PLACES[place]
     for settings, tools in itertools.product(ASKED, (None, TOOLS)):
         request = rs.build_request([rs.user("Hi")], settings=settings, tools=tools, **target.to)
+        foretold = any(str(warning.code) == "needs_responses" for warning in request.warnings)
+        said = answered(target, request, [])
 
-        assert (answered(target, request, []), settings) == (None, settings)
+        assert (said is not None) == foretold, (settings, said)
 
 
 @each("place", PLACES, thinned=4)
@@ -101,7 +104,8 @@ def test_a_refusal_is_foretold_wherever_there_is_one_and_nowhere_else(place: str
             legal = rs.what_if(history, settings=settings, **target.to).current.legal
             request = rs.build_request(history, settings=settings, tools=TOOLS, **target.to)
             said = answered(target, request, history)
-            codes = {warning.code for warning in request.warnings}
+            codes = {str(warning.code) for warning in request.warnings}
+            refused = not legal or "needs_responses" in codes
 
-            assert place in CAUTIOUS or legal == (said is None), (name, settings, said)
-            assert said is None or codes & FORETOLD, (name, settings, said)
+            assert place in CAUTIOUS or refused == (said is not None), (name, settings, said)
+            assert said is None or codes & {*FORETOLD, "needs_responses"}, (name, settings, said)
