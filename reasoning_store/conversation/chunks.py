@@ -49,7 +49,7 @@ class ReasoningChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextChunk:
-    """A piece of the visible answer. ``metadata`` becomes the text block's ``provider_metadata``."""
+    """A piece of the visible answer; ``metadata`` becomes its block's ``provider_metadata``."""
 
     text: str
     content_index: int | None = None
