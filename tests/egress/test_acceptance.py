@@ -24,9 +24,18 @@ from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.target import find_target
 from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.verdicts import ViewedMessage
-from reasoning_store.testing import Record, refusal, response
+from reasoning_store.testing import refusal
 from reasoning_store.tokens import counter
 from tests.egress.targets import TARGETS, Target
+from tests.egress.turns import (
+    FORETOLD,
+    OFF,
+    TOOLS,
+    a_turn,
+    answers,
+    remembered,
+    shapes,
+)
 from tests.properties import each, examples
 
 POLICIES = [
@@ -42,38 +51,7 @@ PARAMETERS: list[dict[str, Any]] = [
     *({"reasoning.effort": effort} for effort in ("none", "low", "max")),
     {"reasoning.budgetTokens": 1_024},
 ]
-TOOLS = [
-    {
-        "name": "look_up",
-        "description": "Look a word up.",
-        "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
-    }
-]
 each_target = each("target", TARGETS)
-
-
-def answers(reply: rs.Message, result: str = "Found.") -> Iterator[rs.Message]:
-    """Yield what the tools answered, one message a call."""
-    for call in reply.tool_calls:
-        yield rs.tool(rs.ToolResponseBlock(call_id=call.id, tool_name=call.name, result=result))
-
-
-def a_turn(
-    target: Target, name: str, *, steps: int, ends: bool = True, thinks: bool = True
-) -> list[rs.Message]:
-    """Return one turn: a question, a loop of so many steps, and perhaps an answer."""
-    out = [rs.user(f"Question {name}?")]
-    for step in range(steps):
-        reply = target.reply(
-            f"{name}_{step}",
-            thought=f"Step {step} of {name}." if thinks else "",
-            text="One moment." if step % 3 == 0 else "",
-            calls=1 + step % 2,
-        )
-        out += [reply, *answers(reply)]
-    if ends:
-        out.append(target.reply(f"{name}_end", thought=f"Done with {name}.", text=f"{name}."))
-    return out
 
 
 def judged(
@@ -95,17 +73,6 @@ def judged(
         api=target.api,
         record=remembered(messages, target),
     )
-
-
-def remembered(messages: Sequence[rs.Message], target: Target) -> Record | None:
-    """Return what a host of Responses remembers: which of its items reasoning led to."""
-    if target.api != "openai.responses":
-        return None
-    record = Record()
-    for message in messages:
-        if message.origin is not None and message.origin.provider == target.provider:
-            record.answered({}, response(message, **target.to)["output"])
-    return record
 
 
 @each_target
@@ -230,9 +197,6 @@ def test_a_held_parameter_is_sent_with_the_next_user_message(
     assert told(loop, "parameter_unsent") == unsent
 
 
-OFF = {"reasoning.floor": "off"}
-
-
 @each_target
 def test_without_the_floor_the_listed_ones_refuse_an_open_loop(target: Target) -> None:
     """What the floor is for: with it accepted, without it refused, and the request warned."""
@@ -245,16 +209,6 @@ def test_without_the_floor_the_listed_ones_refuse_an_open_loop(target: Target) -
     assert judged(loop, target, {}) is None
     assert (judged(loop, target, OFF) is not None) == target.off_is_refused
     assert not target.off_is_refused or "floor_off" in warned
-
-
-def shapes(target: Target) -> Iterator[tuple[str, list[rs.Message]]]:
-    """Yield histories by how their turns ended."""
-    closed = a_turn(target, "a", steps=2)
-    yield "nothing was called", [*a_turn(target, "a", steps=0), rs.user("And?")]
-    yield "an open loop", a_turn(target, "only", steps=2, ends=False)
-    yield "a closed loop", [*closed, rs.user("And?")]
-    yield "an answer after a closed loop", [*closed, *a_turn(target, "b", steps=0), rs.user("Go.")]
-    yield "an open loop after a closed one", [*closed, *a_turn(target, "b", steps=1, ends=False)]
 
 
 @each_target
@@ -278,7 +232,6 @@ def test_what_if_the_warnings_and_the_strict_provider_agree(
     assert disagree == []
 
 
-FORETOLD = {"floor_off", "floor_unmet"}
 NO_THOUGHT = {"reasoning.enabled": False}
 
 

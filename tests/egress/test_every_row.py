@@ -16,7 +16,7 @@ from reasoning_store.conversation.settings import Effort
 from reasoning_store.testing import refusal
 from reasoning_store.wire import contract_lookup
 from tests.egress.targets import TARGETS, Target, plain
-from tests.egress.test_acceptance import FORETOLD, OFF, TOOLS, remembered, shapes
+from tests.egress.turns import FORETOLD, OFF, TOOLS, remembered, shapes
 from tests.properties import each
 from tests.wire import row_by_row
 
