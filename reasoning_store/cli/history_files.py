@@ -23,8 +23,9 @@ _ENDINGS = (".json", ".jsonl", ".db", ".sqlite", ".sqlite3")
 class HistoryFile:
     """A file whose format is known, and what became of it."""
 
-    path: str
-    format: str
+    path: str | os.PathLike[str]
+    """Its place; of a file in a zip, a label."""
+    format: str | None
     conversations: int = 0
     error: str | None = None
     """Why it could not be read to its end."""
@@ -32,10 +33,10 @@ class HistoryFile:
 
 @dataclass(slots=True, kw_only=True)
 class HistoryFiles:
-    """The histories of a file or a folder, and the number of other files there."""
+    """The histories of a file or a folder, and the other files there."""
 
     files: list[HistoryFile]
-    others: int = 0
+    others: list[str] = field(default_factory=list)
     is_folder: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     sources: list[HistoryFile] = field(default_factory=list)
@@ -61,34 +62,53 @@ class HistoryFiles:
                 file.error = str(error)
             if self.is_folder and file.error is None and not file.conversations:
                 self.files.remove(file)
-                self.others += 1
+                self.others.append(str(file.path))
 
 
-def find_histories(folder: str, only: str | None) -> HistoryFiles:
-    """Return the histories below a folder, or only those of a format, in the order of their names.
+def find_histories(folder: str, only: str | None, options: Mapping[str, Any]) -> HistoryFiles:
+    """Return the histories in a folder or a zip, or only those of a format, by their names.
 
     A file is looked at as far as its format shows.
     """
-    from reasoning_store.importers import formats
+    from reasoning_store.importers import archives, formats
 
-    found = HistoryFiles(files=[], is_folder=True)
-    for path in _files_below(folder):
-        try:
-            format = formats.detect(path)
-        except (ReasoningStoreError, OSError):
-            format = None
-        if format is None or format != (only or format):
-            found.others += 1
+    found = HistoryFiles(files=[], is_folder=True, options=options)
+    is_folder = os.path.isdir(folder)
+    for path in _files_below(folder) if is_folder else archives.archived_files(folder):
+        file = _look_at(path, only, may_be_any=not is_folder)
+        if file is None:
+            found.others.append(str(path))
         else:
-            error = "an export of this package: import it by itself" if format == LINES else None
-            found.files.append(HistoryFile(path=path, format=format, error=error))
+            found.files.append(file)
     if not found.files:
         raise InvalidCall(
             f"{folder} holds no history" + (f" in the format {only}" if only else ""),
-            hint=f"{plural(found.others, 'file was', 'files were')} looked at; the formats are "
-            f"{', '.join(formats.READERS)}",
+            hint=f"{plural(len(found.others), 'file was', 'files were')} looked at; the formats "
+            f"are {', '.join(formats.READERS)}",
         )
     return found
+
+
+def _look_at(
+    path: str | os.PathLike[str], only: str | None, *, may_be_any: bool
+) -> HistoryFile | None:
+    """Return a history, or a file that cannot be read and may be one; ``None`` for any other.
+
+    JSON lines of which not even the first can be read are one: programs keep theirs so.
+    """
+    from reasoning_store.importers import formats
+
+    try:
+        format = formats.detect(path)
+    except formats.Foreign:
+        return None
+    except (ReasoningStoreError, OSError) as failure:
+        may_be = may_be_any or isinstance(failure, OSError) or str(path).endswith(".jsonl")
+        return HistoryFile(path=path, format=only, error=str(failure)) if may_be else None
+    if format != (only or format):
+        return None
+    error = "an export of this package: import it by itself" if format == LINES else None
+    return HistoryFile(path=path, format=format, error=error)
 
 
 def _files_below(folder: str) -> Sequence[str]:

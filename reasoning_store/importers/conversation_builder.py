@@ -191,7 +191,9 @@ class ConversationBuilder:
         self.at = at or self.at
         source = placed.value if source is None else source
         self.key = digest_values(self.id, self.next, self.key, source)
-        self._lines[-1].items.append(Item(message=message, key=self.key, created_at=at))
+        self._lines[-1].items.append(
+            Item(message=message, key=self.key, created_at=at, id=placed.id)
+        )
         self._report += count_message(message, texts=texts, thoughts=thoughts)
         return message
 

@@ -22,7 +22,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import files
+from reasoning_store.importers.archives import open_source
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
 """A path, or lines: with or without their ends, as text or as UTF-8."""
@@ -106,7 +106,7 @@ def source_name(source: Source) -> str:
 def _read_text(source: Source) -> Iterator[str]:
     """The text of a source, in pieces that may end anywhere."""
     if isinstance(source, str | os.PathLike):
-        with files.open_to_read(source) as file:
+        with open_source(source) as file:
             yield from _decode_blocks(iter(lambda: file.read(_BLOCK), b""))
     else:
         yield from _decode_blocks(_end_lines(source))

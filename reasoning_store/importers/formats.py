@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import Final, TypeAlias, cast
@@ -17,14 +18,20 @@ from typing import Final, TypeAlias, cast
 from reasoning_store.conversation import json_values
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
-from reasoning_store.importers.documents import Source, source_name
+from reasoning_store.importers.archives import (
+    ArchivedFile,
+    archived_files,
+    is_archive,
+    open_source,
+)
+from reasoning_store.importers.documents import Source, read_entries, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
 from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.ledger.database import files
 
-_Read: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
+_Reader: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
 
 _ROOM: Final = "reasoning_store.importers"
 READERS: Final[dict[str, str]] = {
@@ -50,12 +57,15 @@ IMPORTED_FROM: Final = "importedFrom"
 
 _HEAD_BYTES: Final = 1 << 16
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
-_ZIP_MAGIC: Final = b"PK\x03\x04"
 _OWN_LINES: Final = re.compile(
     r'\s*\{\s*"type"\s*:\s*"(?:reasoning-store|profile|session|branch)"\s*[,}]'
 )
 """Our export's header, or a line that follows it: its reader refuses an export without a header."""
 _OWN_ANSWER: Final = re.compile(r'\s*\{\s*"schema"\s*:\s*"reasoning-store/')
+
+
+class Foreign(InvalidCall):
+    """A file that is not a history; any other error is of one that cannot be read."""
 
 
 def detect(source: str | os.PathLike[str] | bytes) -> str:
@@ -65,35 +75,44 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
-    if head.startswith(_ZIP_MAGIC):
-        raise InvalidCall("this is a zip file", hint="unpack it, and import the folder")
     json_values.check_encoding(head)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if _OWN_LINES.match(text):
         return LINES
     if _OWN_ANSWER.match(text):
-        raise InvalidCall(
+        raise Foreign(
             "this is the JSON answer of a command, not a history",
             hint="import the output of export without --json",
         )
     found = _find_marks(text) if text[:1] in ("[", "{") else None
     if found == _GEMINI:
-        raise InvalidCall(
+        raise Foreign(
             "this looks like a Gemini history, which cannot be imported yet",
             hint=f"if it is not, name the format: {', '.join(READERS)}",
         )
     if found is not None:
         return found
-    raise InvalidCall(
+    if not isinstance(source, bytes) and os.fspath(source).endswith(".jsonl"):
+        _check_first_line(head)
+    raise Foreign(
         "this is not a history that can be imported",
         hint=f"the formats are {', '.join(READERS)} and lines; name one to read it as that",
     )
 
 
 def _read_head(path: str | os.PathLike[str]) -> bytes:
-    files.check_to_read_again(path)
-    with files.open_to_read(path) as file:
+    if not isinstance(path, ArchivedFile):
+        files.check_to_read_again(path)
+    with open_source(path) as file:
         return file.read(_HEAD_BYTES)
+
+
+def _check_first_line(head: bytes) -> None:
+    """Refuse JSON lines of which the first is not JSON, as far as it was read."""
+    text = head.lstrip()
+    end = head.find(b"\n", len(head) - len(text))
+    if text and (end >= 0 or len(head) < _HEAD_BYTES):
+        next(read_entries([head[: end if end >= 0 else None]]))
 
 
 def conversations(
@@ -110,8 +129,13 @@ def conversations(
 
     ``provider``, ``model`` and ``base_url`` name the model that answered, if the source does
     not: opaque reasoning is sent back to it alone. ``name`` replaces the name
-    of the file in the ids of conversations that have none.
+    of the file in the ids of conversations that have none. Of a zip file the histories in it are
+    read, each in its format.
     """
+    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
+    if is_archive(source):
+        assert isinstance(source, str | os.PathLike)
+        return _read_archive(source, format, who)
     if format is None:
         if not isinstance(source, str | os.PathLike):
             raise InvalidCall("lines do not say what format they are in", hint="give format=")
@@ -121,19 +145,28 @@ def conversations(
             "lines of this package's own export are imported as they are",
             hint="store.import_lines(lines)",
         )
-    home = READERS.get(format)
-    if home is None:
+    if format not in READERS:
         raise InvalidCall(
             f"there is no importer for {describe(format)}", hint=f"one of: {', '.join(READERS)}"
         )
-    read = cast(_Read, import_module(home).read)
-    who = AnsweredBy(provider=provider, model=model, base_url=base_url, tags=tags)
-    return _name_format(read(source, who, source_name(source) if name is None else name), format)
+    return _read(source, format, who, source_name(source) if name is None else name)
 
 
-def _name_format(found: Iterator[Conversation], format: str) -> Iterator[Conversation]:
-    for one in found:
+def _read(source: Source, format: str, who: AnsweredBy, name: str) -> Iterator[Conversation]:
+    read = cast(_Reader, import_module(READERS[format]).read)
+    for one in read(source, who, name):
         yield replace(one, metadata={IMPORTED_FROM: format, **one.metadata})
+
+
+def _read_archive(
+    archive: str | os.PathLike[str], only: str | None, who: AnsweredBy
+) -> Iterator[Conversation]:
+    """Yield the conversations of the histories in a zip, or of those in a format."""
+    for file in archived_files(archive):
+        with suppress(Foreign):
+            format = detect(file)
+            if format == (only or format) and format != LINES:
+                yield from _read(file, format, who, source_name(file))
 
 
 # Marks

@@ -9,7 +9,9 @@ It must not know what a format means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 
 from reasoning_store.conversation import codec, validation
 from reasoning_store.conversation.errors import (
@@ -31,6 +33,8 @@ from reasoning_store.ledger.transfer.lines import (
     SessionLine,
 )
 from reasoning_store.owner import Owner, state_and_owner
+from reasoning_store.sessions.branch import SessionBranch
+from reasoning_store.sessions.session import Session
 from reasoning_store.stored_values import microseconds
 
 
@@ -76,14 +80,19 @@ class ImportedHistory:
 
 
 def import_conversations(
-    owner: Owner, conversations: Iterable[Conversation], *, dry_run: bool = False
+    owner: Owner,
+    conversations: Iterable[Conversation],
+    *,
+    dry_run: bool = False,
+    keep_ids: bool = False,
 ) -> ImportedHistory:
     """Write what is new of each conversation into the session of its id.
 
     Importing the same again writes nothing; of a source that has grown, what is new. Raises
     what reading the source raises; what was written before that stays, and is known then.
+    With ``keep_ids`` a message keeps the id that it had, if no message of the session has it.
     """
-    imports = _DryRun(owner) if dry_run else _Import(owner)
+    imports = (_DryRun if dry_run else _Import)(owner, keep_ids)
     return ImportedHistory(
         dry_run=dry_run, conversations=[imports.import_one(one) for one in conversations]
     )
@@ -92,8 +101,9 @@ def import_conversations(
 class _Import:
     """An import under way, into the sessions of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, keep_ids: bool) -> None:
         self._owner = owner
+        self._keep_ids = keep_ids
         self._state, self._name = state_and_owner(owner)
         self._ledger = self._state.ledger
 
@@ -149,25 +159,43 @@ class _Import:
             self._owner.import_lines(self._export_lines(one, plan, current or 1))
             return
         session = self._owner.session(one.id)
-        times = one.message_times()
+        times, ids = one.message_times(), self._kept_ids(one)
         made: dict[int, int] = {}
         for run in plan.runs:
             here = session.branch(made.get(run.after.branch, run.after.branch))
             if run.is_fork:
                 here = here.fork(at=run.after.position + 1)
                 made[run.branch] = here.branch_id
+            branch = SessionBranch(self._state, row, here.branch_id)
             for place, item in enumerate(run.items, run.after.position + 1):
+                id = ids.get(item.key)
+                if id is not None and _has_message(session, id):
+                    id = None
                 at = times[item.key]
-                here.append(item.message, idempotency_key=item.key, after=place - 1, created_at=at)
+                branch.append(item.message, id, item.key, place - 1, at, None, keeps_ids=True)
         if current is not None:
             session.activate(made.get(current, current))
+
+    def _kept_ids(self, one: Conversation) -> dict[str, str]:
+        """Return the ids that messages keep, by their keys.
+
+        Of messages with one id the first keeps it. If one message of the source became several,
+        it is the last of them: the answer, after the calls that led to it.
+        """
+        keys: dict[str, str] = {}
+        for line in one.lines if self._keep_ids else ():
+            for id, several in groupby(line.items, lambda item: item.id):
+                *_, last = several
+                with suppress(InvalidCall):  # an id that no message can have
+                    keys.setdefault(encode.own_id(id or ""), last.key)
+        return {key: id for id, key in keys.items()}
 
     def _export_lines(self, one: Conversation, plan: Plan, current: int) -> Iterator[str]:
         """Yield a new session as the lines of an export, which one step imports.
 
         It is as old as the conversation: a list of sessions is in the order of their times.
         """
-        times = one.message_times()
+        times, ids = one.message_times(), self._kept_ids(one)
         yield lines.to_text(HeaderLine(version=lines.VERSION))
         yield lines.to_text(
             SessionLine(
@@ -189,6 +217,7 @@ class _Import:
                 yield lines.to_text(
                     MessageLine(
                         branch=run.branch,
+                        id=ids.get(item.key),
                         message=codec.message_to_json(item.message),
                         created_at=microseconds(times[item.key], "created_at"),
                         repeat=encode.checked_key_digest(item.key),
@@ -199,11 +228,18 @@ class _Import:
         yield lines.to_text(EndLine(sessions=1))
 
 
+def _has_message(session: Session, id: str) -> bool:
+    with suppress(NotFound):
+        session.get(id)
+        return True
+    return False
+
+
 class _DryRun(_Import):
     """An import that writes nothing: messages that would be written count as known afterwards."""
 
-    def __init__(self, owner: Owner) -> None:
-        super().__init__(owner)
+    def __init__(self, owner: Owner, keep_ids: bool) -> None:
+        super().__init__(owner, keep_ids)
         self._planned: dict[str, Planned] = {}
 
     def _make_plan(self, row: SessionRow | None, one: Conversation) -> Plan:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation.blocks import Message, Role, answered_call
@@ -127,7 +128,7 @@ def _add_reply(
     message = into.read_reply({"output": items, "usage": usage}, _API, run[0].value)
     return into.add(
         message,
-        run[0],
+        replace(run[0], id=next((placed.id for placed in run if placed.id), None)),
         texts=[text for item in items for text in _visible_texts(item)],
         thoughts=sum(map(_is_thought, items)),
         source=[placed.value for placed in run],

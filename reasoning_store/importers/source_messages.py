@@ -43,6 +43,8 @@ class SourceMessage:
     place: str
     line: int
     value: Mapping[str, Any]
+    id: str | None = None
+    """The id that the source gives the message."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -126,7 +128,9 @@ def _parse_messages(line: int, place: str, listed: list[Any]) -> list[SourceMess
 def _parse_message(line: int, place: str, value: Any) -> SourceMessage:
     if not isinstance(value, dict):
         refuse(line, f"{place.removeprefix(f'line {line}: ')} is not an object")
-    return SourceMessage(place=place, line=line, value=value)
+    is_message = value.get("type", "message") == "message"  # and no other item of Responses
+    id = text_field(value, "id") if is_message else None
+    return SourceMessage(place=place, line=line, value=value, id=id)
 
 
 def place_messages(
@@ -134,7 +138,12 @@ def place_messages(
 ) -> dict[str, SourceMessage]:
     """Return the messages of one value by their ids."""
     return {
-        id: SourceMessage(place=f"line {line}: message {id}", line=line, value=value)
+        id: SourceMessage(
+            place=f"line {line}: message {id}",
+            line=line,
+            value=value,
+            id=text_field(value, "id") or text_field(value, "messageId"),
+        )
         for id, value in messages.items()
     }
 

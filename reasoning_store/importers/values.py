@@ -105,6 +105,8 @@ class Item:
     message: Message
     key: str
     created_at: datetime | None = None
+    id: str | None = None
+    """The id that the other program gave the message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,8 +77,12 @@ class SessionBranch:
         change: MetadataChange | None,
         *,
         asked: Asked | None = None,
+        keeps_ids: bool = False,
     ) -> list[Stored]:
-        """Store messages at the end, as one; ``asked`` is what a client asked that they answer."""
+        """Store messages at the end, as one; ``asked`` is what a client asked that they answer.
+
+        With ``keeps_ids`` the messages have ids of another program, which are not their keys.
+        """
         # Anything else goes on as one message, and is refused there as not being one.
         several = type(messages) is list or are_several(messages)
         batch = list(enumerate(messages)) if several else [(None, messages)]
@@ -86,7 +90,7 @@ class SessionBranch:
         prepare, encoding = self.state.prepare, self.row.encoding
         entries = [prepare(item, encoding, at=at, asked=asked) for at, item in batch]
         if ids is not None:
-            if idempotency_key is not None:
+            if idempotency_key is not None and not keeps_ids:
                 raise InvalidCall(
                     "id: the key of a message already, and idempotency_key is another",
                     hint="pass one of them",

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -210,6 +211,89 @@ def test_a_folder_is_imported_with_all_that_can_be_read(here: Here) -> None:
     assert (done.data["messages"], done.data["sessions"]) == (15, 3)
     assert [file["error"] is None for file in done.data["files"]] == [False, True, False, True]
     assert "15 messages were there already" in again.out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code"),
+    [
+        ("broken.jsonl", b'{"type": "user", broken\n{"type": "user"}\n', Exit.USAGE),
+        ("zeros.jsonl", b"\0" * 4096, Exit.USAGE),
+        ("blank.jsonl", b"\n\n\0\0\n", Exit.USAGE),
+        ("text.jsonl", b"Buy milk.", Exit.USAGE),
+        ("wide.jsonl", '{"a": 1}'.encode("utf-16"), Exit.USAGE),
+        ("empty.jsonl", b"", Exit.DONE),
+        ("foreign.jsonl", b'{"foo": 1}\n', Exit.DONE),
+        ("long.jsonl", b'{"foo": "' + b"x" * 70_000 + b'"}\n', Exit.DONE),
+        ("notes.json", b"// settings\n{}", Exit.DONE),
+    ],
+)
+def test_lines_whose_first_is_not_json_are_a_damaged_history(
+    here: Here, name: str, content: bytes, code: int
+) -> None:
+    """They are named; a file of another program is counted, and named if you ask for it."""
+    Path("kept").mkdir()
+    shutil.copy("history.json", "kept")
+    Path("kept", name).write_bytes(content)
+    ran = here("import kept -v")
+
+    assert ran.code == code
+    assert (f"kept/{name} was left out: " in ran.err) == (code == Exit.USAGE)
+    assert (f"1 other file without a history\n  kept/{name}\n" in ran.out) == (code == Exit.DONE)
+    assert "2 messages imported" in ran.out
+
+
+def pack(path: str, files: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+
+
+def test_an_export_is_read_from_its_zip(here: Here) -> None:
+    """As the folder that it would be unpacked to; the names in it are only labels."""
+    history = Path("history.json").read_bytes()
+    files = {
+        "conversations.json": kept.of_format("chatgpt").read_bytes(),
+        "../../conversations.json": history,
+        "user.json": b'{"id": "user-1"}',
+        "file-1.png": b"PNG",
+        "cut.jsonl": b"\0\0",
+        "bomb.json": b" " * (101 << 20),
+    }
+    pack("export.zip", files)
+    before = sorted(path.name for path in Path().iterdir())
+    done = here("import export.zip -v --db sqlite:///new.db")
+    again = here("import export.zip --json --db sqlite:///new.db")
+    only = here("import export.zip --format openai --json --dry-run --db sqlite:///new.db").data
+
+    assert sorted(path.name for path in Path().iterdir()) == sorted([*before, "new.db"])
+    assert not Path("../../conversations.json").exists()
+    assert done.out.startswith("openai: 1 conversation, 2 messages imported\nchatgpt: ")
+    assert "export.zip/user.json" in done.out
+    assert "export.zip/bomb.json: unpacked it is more than 100 times as large" in done.err
+    assert "export.zip/cut.jsonl was left out: line 1: not JSON" in done.err
+    assert (done.code, again.data["messages"]) == (Exit.USAGE, 0)
+    assert [file["path"] for file in only["files"] if file["error"] is None] == [
+        "export.zip/../../conversations.json"
+    ]
+
+
+@pytest.mark.parametrize("flaw", ["cut", "flipped", "encrypted", "unknown method"])
+def test_a_zip_that_cannot_be_read_is_named(here: Here, flaw: str) -> None:
+    """Whatever is wrong with it."""
+    pack("export.zip", {"conversations.json": kept.of_format("chatgpt").read_bytes()})
+    content = bytearray(Path("export.zip").read_bytes())
+    entry = content.rindex(b"PK\x01\x02")
+    if flaw == "cut":
+        del content[entry:]
+    elif flaw == "flipped":
+        content[200] ^= 0xFF
+    else:
+        content[entry + (8 if flaw == "encrypted" else 10)] = 1
+    Path("export.zip").write_bytes(content)
+    ran = here("import export.zip")
+
+    assert ran.code == Exit.USAGE
+    assert "the zip file is damaged or encrypted" in ran.err
 
 
 def test_of_a_folder_only_the_files_of_a_format_are_imported(here: Here) -> None:

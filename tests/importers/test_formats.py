@@ -155,14 +155,6 @@ def test_what_is_no_history_is_refused(head: bytes) -> None:
     assert "openai" in (refused.value.hint or "")
 
 
-def test_an_export_that_is_still_packed_is_refused_with_what_to_do() -> None:
-    """ChatGPT and Claude.ai send a zip file."""
-    with pytest.raises(InvalidCall, match="this is a zip file") as refused:
-        formats.detect(b"PK\x03\x04\x14\0")
-
-    assert refused.value.hint == "unpack it, and import the folder"
-
-
 def test_an_unknown_format_is_refused() -> None:
     """Those that there are stand in the hint."""
     with pytest.raises(InvalidCall, match="no importer for 'slack'") as refused:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import zipfile
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,7 +17,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats
 from reasoning_store.importers.into_store import ImportedHistory, import_conversations
 
-from . import dirty, llm_logs
+from . import dirty, kept, llm_logs
 
 MORE = {"role": "user", "content": "And 101?"}
 
@@ -432,3 +434,88 @@ def test_a_title_that_no_column_can_hold_does_not_keep_a_conversation_out(store:
     ]
 
     assert [one.title for one in found] == ["Hi.\ufffd", "A\ufffd"]
+
+
+IDS = {
+    "ai-sdk": 3,
+    "chatgpt": 4,
+    "claude-ai": 4,
+    "claude-code": 4,
+    "librechat": 4,
+    "open-webui": 4,
+}
+"""Programs that give each message an id, and at least how many of them are kept."""
+
+
+@pytest.mark.parametrize("format", IDS)
+def test_the_ids_of_messages_are_kept(store: rs.Store, format: str) -> None:
+    """Those of the source; again, with them or without, nothing is written."""
+    path = kept.of_format(format)
+
+    def run(**options: bool) -> ImportedHistory:
+        return import_conversations(store, formats.conversations(path), **options)
+
+    dry, first = run(keep_ids=True, dry_run=True), run(keep_ids=True)
+    again = (run(keep_ids=True), run())
+    ids = [
+        stored.id
+        for page in store.sessions().items
+        for stored in store.session(page.id).history()
+        if f'"{stored.id}"' in path.read_text("utf-8")
+    ]
+
+    assert dry.new == first.new == again[0].known == again[1].known
+    assert (again[0].new, again[1].new) == (0, 0)
+    assert len(ids) >= IDS[format]
+    assert [store.find_session(id) is not None for id in ids] == [True] * len(ids)
+    assert store.verify().problems == ()
+
+
+def test_an_id_is_given_once(store: rs.Store) -> None:
+    """The first of its messages keeps it; one that no message can have is not kept."""
+    ids = ["a", "b", "a", "", "x" * 9000, "n\0", "b", "c"]
+    history = [{"id": id, "role": "user", "content": f"{place}"} for place, id in enumerate(ids)]
+
+    def run(count: int) -> ImportedHistory:
+        lines = [json.dumps({"id": "chat", "messages": history[:count]})]
+        return import_conversations(store, openai(lines), keep_ids=True)
+
+    grown = [run(4).new, run(8).new, run(8).new]
+    stored = store.session("chat").history()
+
+    assert grown == [4, 4, 0]
+    assert [one.id if one.id in ids else None for one in stored] == [
+        *("a", "b", None, None, None, None, None, "c")
+    ]
+    assert [one.message.text for one in stored] == [str(place) for place in range(8)]
+
+
+def test_a_message_that_becomes_several_gives_its_id_to_the_last(store: rs.Store) -> None:
+    """To the answer, after the calls that led to it."""
+    parts = [
+        {"type": "tool-look", "toolCallId": "c", "state": "output-available", "output": "4 C"},
+        {"type": "text", "text": "Cold."},
+    ]
+    message = {"id": "m1", "role": "assistant", "parts": parts}
+    lines = [json.dumps({"id": "chat", "messages": [message]})]
+    import_conversations(store, formats.conversations(lines, format="ai-sdk"), keep_ids=True)
+
+    stored = store.session("chat").history()
+    assert len(stored) > 1
+    assert [one.id == "m1" for one in stored] == [False] * (len(stored) - 1) + [True]
+
+
+@pytest.mark.parametrize("name", ["export.zip", Path("export.zip")])
+def test_a_zip_is_imported_by_its_name(
+    store: rs.Store, tmp_path: Path, name: str | Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each history in it in its own format; other files are not looked at."""
+    monkeypatch.chdir(tmp_path)
+    path = kept.of_format("claude-ai")
+    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.write(path, "data/conversations.json")
+        packed.writestr("users.json", "[]")
+
+    inside = [one.id for one in formats.conversations(name)]
+    assert inside == [one.id for one in formats.conversations(path)]
+    assert list(formats.conversations(name, format="openai")) == []

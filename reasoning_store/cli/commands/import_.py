@@ -74,7 +74,7 @@ _COUNTS = {
     "import",
     cls=Command,
     examples=("import export.jsonl", "import histories --dry-run"),
-    answers="format dryRun sessions messages already skipped report conversations files",
+    answers="format dryRun sessions messages already skipped report conversations files others",
 )
 @click.argument("source", metavar="FILE|FOLDER", type=click.Path(allow_dash=True))
 @click.option(
@@ -94,6 +94,10 @@ _COUNTS = {
     show_default=True,
     help="If a session here differs: refuse the import, or skip the session.",
 )
+@click.option(
+    "--keep-ids", is_flag=True, help="Give the messages the ids that they have in the history."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Name the files without a history.")
 @click.option("--dry-run", is_flag=True, help="Print what would be imported, and write nothing.")
 @click.pass_obj
 def import_(
@@ -104,6 +108,8 @@ def import_(
     provider: str | None,
     model: str | None,
     on_conflict: OnConflict,
+    keep_ids: bool,
+    verbose: bool,
     dry_run: bool,
 ) -> None:
     """Import an export, or a history kept elsewhere.
@@ -111,8 +117,8 @@ def import_(
     Sessions of Claude Code and Codex, exports of ChatGPT, Claude.ai, Open WebUI and LibreChat,
     messages of OpenAI, Anthropic, LangChain, LlamaIndex, Pydantic AI, the AI SDK or ShareGPT as
     JSON or JSON lines, a logs database of llm, or the lines of an export; - is standard input.
-    A folder is searched with its subfolders; a file that cannot be read is named, and the
-    others are imported.
+    A folder is searched with its subfolders, and a zip is read as it is; a file that cannot be
+    read is named, and the others are imported.
 
     Messages that are there already are not written again, so you can run an interrupted import
     again. Branches stay branches. Reasoning is stored, delimiters that leaked into a text are
@@ -120,17 +126,23 @@ def import_(
 
     Exits with 2 if there are messages and none can be imported, or if a file cannot be read.
     """
-    from reasoning_store.importers import formats
+    from reasoning_store.importers import archives, formats
 
     call.if_interrupted = "run it again: imported messages are not written twice"
     named = {"provider": provider, "model": model}
     options: dict[str, Any] = {key: value for key, value in named.items() if value}
+
+    def take_in(found: HistoryFiles) -> None:
+        done = _import_histories(call, found, owner, keep_ids=keep_ids, dry_run=dry_run)
+        _print_histories(call, found, done, on_conflict, verbose=verbose)
+
     if source != "-" and os.path.isdir(source):
-        found = find_histories(source, format_)
-        found.options = options
-        _import_histories(call, found, owner, on_conflict, dry_run)
+        take_in(find_histories(source, format_, options))
         return
     with _seekable_file(source) as path:
+        if archives.is_archive(path):
+            take_in(find_histories(path, format_, options))
+            return
         kind = format_ or formats.detect(path)
         if kind == LINES:
             _import_lines(call, path, owner, on_conflict, dry_run)
@@ -139,7 +151,7 @@ def import_(
             # The same again next time, unlike that of the file that was made of it.
             options["name"] = "stdin" if source == "-" else os.path.basename(source)
         found = HistoryFiles(files=[HistoryFile(path=path, format=kind)], options=options)
-        _import_histories(call, found, owner, on_conflict, dry_run)
+        take_in(found)
 
 
 @contextmanager
@@ -197,6 +209,7 @@ def _import_lines(
             "report": None,
             "conversations": [],
             "files": [],
+            "others": [],
         },
         write_page,
     )
@@ -239,21 +252,20 @@ def _read_names(path: str, owner: str | None) -> set[tuple[str, str]]:
 
 
 def _import_histories(
-    call: Call, found: HistoryFiles, owner: str | None, on_conflict: str, dry_run: bool
-) -> None:
+    call: Call, found: HistoryFiles, owner: str | None, **options: bool
+) -> ImportedHistory:
     from reasoning_store.importers.into_store import import_conversations
 
     with (
-        store_access.open_or_create(call, dry_run=dry_run) as store,
+        store_access.open_or_create(call, dry_run=options["dry_run"]) as store,
         Progress("importing") as progress,
     ):
         read = progress.each(found.conversations())
-        done = import_conversations(store.for_owner(owner or ""), read, dry_run=dry_run)
-    _print_histories(call, found, done, on_conflict)
+        return import_conversations(store.for_owner(owner or ""), read, **options)
 
 
 def _print_histories(
-    call: Call, found: HistoryFiles, done: ImportedHistory, on_conflict: str
+    call: Call, found: HistoryFiles, done: ImportedHistory, on_conflict: str, *, verbose: bool
 ) -> None:
     refused, skipped = done.refused, done.report.skipped
     failed = [file for file in found.files if file.error is not None]
@@ -277,7 +289,9 @@ def _print_histories(
         if done.known:
             page.line(f"{plural(done.known, 'message')} were there already")
         if found.others:
-            page.line(f"{plural(found.others, 'other file')} without a history")
+            page.line(f"{plural(len(found.others), 'other file')} without a history")
+        for path in found.others if verbose else ():
+            page.line(f"  {path}")
         counts = [(getattr(done.report, name), text) for name, text in _COUNTS.items()]
         if any(count for count, _ in counts):
             page.table(
@@ -297,10 +311,10 @@ def _print_histories(
 def _by_format(found: HistoryFiles, done: ImportedHistory) -> dict[str, list[ImportedConversation]]:
     """Return what was imported of each format."""
     imported: dict[str, list[ImportedConversation]] = {
-        file.format: [] for file in found.files if file.error is None or file.conversations
+        str(file.format): [] for file in found.files if file.error is None or file.conversations
     }
     for file, one in zip(found.sources, done.conversations, strict=True):
-        imported[file.format].append(one)
+        imported[str(file.format)].append(one)
     return imported
 
 
@@ -356,7 +370,10 @@ def _history_data(found: HistoryFiles, done: ImportedHistory) -> dict[str, Any]:
             }
             for one in done.conversations
         ],
-        "files": [asdict(file) for file in found.files] if found.is_folder else [],
+        "files": [
+            {**asdict(file), "path": str(file.path)} for file in found.files if found.is_folder
+        ],
+        "others": found.others,
     }
 
 

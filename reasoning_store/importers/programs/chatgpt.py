@@ -125,6 +125,7 @@ def _add_message(line: int, nodes: Sequence[_Node], into: ConversationBuilder) -
     placed = SourceMessage(
         place=f"line {line}: message {first.get('id')}",
         line=line,
+        id=text_field(nodes[-1], "id"),
         value={
             "create_time": first.get("create_time"),
             "model": metadata.get("model_slug"),

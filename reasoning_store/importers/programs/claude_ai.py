@@ -74,7 +74,10 @@ def _read_conversation(entry: Entry, who: AnsweredBy, name: str) -> Conversation
         key = text_field(message, "uuid") or place
         parents[key] = text_field(message, "parent_message_uuid") if _is_tree(message) else before
         messages[key] = SourceMessage(
-            place=f"line {entry.line}: {place}", line=entry.line, value=message
+            place=f"line {entry.line}: {place}",
+            line=entry.line,
+            value=message,
+            id=text_field(message, "uuid"),
         )
         before = key
     keys = add_tree(messages, parents, into, _add_message)

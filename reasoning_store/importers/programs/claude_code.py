@@ -258,6 +258,7 @@ def _add_message(node: _Node, into: ConversationBuilder) -> None:
     placed = SourceMessage(
         place=f"line {line}",
         line=line,
+        id=text_field(value, "uuid"),
         value={
             **message,
             "role": node.kind,
