@@ -29,7 +29,7 @@ def listen(
     workers: int = 1,
     on_ready: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it answers.
+    """Serve until SIGTERM or SIGINT. ``on_ready`` gets the address once it takes connections.
 
     Each worker opens the application for itself.
     """
@@ -38,31 +38,24 @@ def listen(
     bound = bind(options.host, options.port)
     address = address_of(bound, options.host)
 
-    def report() -> None:
+    def serve() -> None:
+        with open_app() as app:
+            if workers == 1:
+                listen_now()
+            uvicorn.Server(configure(app, options)).run(sockets=[bound])
+
+    def listen_now() -> None:
+        bound.listen(_BACKLOG)  # a client may come before the server has started
         if on_ready is not None:
             on_ready(address)
 
-    def serve(ready: Callable[[], None] | None) -> None:
-        with open_app() as app:
-            _serve(app, options, bound, ready)
-
     try:
         if workers == 1:
-            serve(report)
+            serve()
         else:
-            bound.listen(_BACKLOG)  # a client may come before the first worker has started
-            run_workers(workers, lambda: serve(None), on_ready=report, on_stop=bound.close)
+            run_workers(workers, serve, on_ready=listen_now, on_stop=bound.close)
     finally:
         bound.close()
-
-
-def _serve(
-    app: Starlette,
-    options: ServerOptions,
-    bound: socket.socket,
-    on_ready: Callable[[], None] | None,
-) -> None:
-    _Server(configure(app, options), on_ready).run(sockets=[bound])
 
 
 def configure(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
@@ -119,19 +112,6 @@ def raise_file_limit() -> None:
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
-class _Server(uvicorn.Server):
-    """A server that reports when it begins to answer."""
-
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None] | None) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._on_ready is not None:
-            self._on_ready()
 
 
 def bind(host: str, port: int) -> socket.socket:

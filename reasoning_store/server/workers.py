@@ -2,7 +2,8 @@
 
 They take connections from one socket, which they got from the process that started them. It
 starts a worker again that has died, passes the signal on that stops the server, and waits until
-each has ended its replies.
+each has ended its replies. It takes the place of uvicorn's supervisor, whose workers outlive it if
+it is killed, and which takes connections without an answer while they drain.
 """
 
 from __future__ import annotations
