@@ -390,6 +390,7 @@ def test_responses_in_contents_of_their_own_are_refused() -> None:
 
 
 EFFORTS: dict[str, tuple[str, str]] = {
+    "gpt-5.6-luna": ("openai", "none low medium high xhigh max"),
     "gpt-6-astra": ("openai", "low medium high xhigh max"),
     "gpt-6-sol": ("openai", "none low medium high xhigh max"),
     "gpt-6-luna": ("openai", "none low medium high xhigh max"),
@@ -402,12 +403,13 @@ EFFORTS: dict[str, tuple[str, str]] = {
     "grok-4.5": ("xai", "low medium high"),
     "grok-4.6": ("xai", "low medium high xhigh"),
     "grok-4.7": ("xai", "low medium high xhigh"),
+    "grok-9": ("xai", "low medium high"),
 }
 
 
 @each("model", EFFORTS)
 def test_a_model_takes_its_own_efforts_and_no_others(model: str) -> None:
-    """By its name, in Responses; GPT-6 takes the highest there alone."""
+    """By its name, in Responses; the newer ones of OpenAI take the highest there alone."""
     provider, taken = EFFORTS[model]
 
     def accepts(body: Body) -> bool:

@@ -31,17 +31,18 @@ _XAI: Rows = (
     (("grok-2*", "grok-3", "grok-3-fast*", "grok-4", "grok-4-*", "grok-code*"), ()),
     (("grok-4.1-fast*", "grok-4.20-*reasoning*"), ()),
     (("grok-3-mini*",), ("low", "high")),
-    (("grok-4.3*",), ("none", "low", "medium", "high")),
+    (("grok-4.3*", "grok-latest"), ("none", "low", "medium", "high")),
     (("grok-4.5*",), ("low", "medium", "high")),
     (("grok-4.[67]*",), ("low", "medium", "high", "xhigh")),
+    (("*",), ("low", "medium", "high")),
 )
 SOURCE = (
     "developers.openai.com/api/docs/models, .../guides/latest-model, "
     ".../guides/deployment-checklist; github.com/openai/codex/issues/6647; "
     "github.com/umputun/tg-spam/issues/304; github.com/BerriAI/litellm-docs/pull/1173: "
-    "max in Responses alone"
+    "max in Responses alone; github.com/livekit/agents/pull/7169: gpt-5.6"
 )
-_RESPONSES_ONLY = {"gpt-6*": "max"}
+_RESPONSES_ONLY = {"gpt-5.6*": "max", "gpt-6*": "max"}
 """The efforts that models take in Responses and not in Chat Completions."""
 
 
