@@ -56,14 +56,14 @@ class EchoMatcher:
         base_url: str | None = None,
         session_id: str | None = None,
         group: str | None = None,
-        is_stored: bool = True,
+        unstored: str | None = None,
         takes_reply_id: bool = False,
     ) -> Exchange | None:
         """Return the exchange of a request's body; ``None`` if it has no conversation.
 
-        ``group`` is the client's own name of the conversation. Without ``is_stored`` thinking is
-        put back, and nothing is stored. With ``takes_reply_id`` the message of the reply gets its
-        provider's id, and the caller follows the order of ``Exchange``.
+        ``group`` is the client's own name of the conversation. ``unstored`` says why nothing is
+        stored; thinking is put back all the same. With ``takes_reply_id`` the message of the
+        reply gets its provider's id, and the caller follows the order of ``Exchange``.
         """
         form = find_form(path)
         if form is None or not form.list_of(body):
@@ -76,10 +76,15 @@ class EchoMatcher:
             "base_url": base_url,
         }
         exchange = Exchange(
-            body, form, names=names, raises=self._raises, takes_reply_id=takes_reply_id
+            body,
+            form,
+            names=names,
+            raises=self._raises,
+            takes_reply_id=takes_reply_id,
+            unstored=unstored,
         )
         try:
-            self._match(exchange, form, session_id, group, is_stored=is_stored)
+            self._match(exchange, form, session_id, group, is_stored=unstored is None)
         except rs.ReasoningStoreError as error:
             exchange.fail(error)
         return exchange

@@ -17,6 +17,20 @@ MATCH_HEADER = "X-Reasoning-Match"
 SESSION_HEADER = "X-Reasoning-Session"
 RESTORED_HEADER = "X-Reasoning-Restored"
 ERROR_HEADER = "X-Reasoning-Store-Error"
+STORE_HEADER = "X-Reasoning-Store"
+STORED_HEADER = "X-Reasoning-Stored"
+
+
+def why_unstored(body: Mapping[str, Any], headers: Mapping[str, str]) -> str | None:
+    """Return why nothing of a request is stored: its client says so in a header or in its body."""
+    asked = headers.get(STORE_HEADER)
+    if asked == "yes":
+        return None
+    if asked == "no":
+        return f"{STORE_HEADER}: no"
+    if asked:
+        raise rs.InvalidCall(f"{STORE_HEADER}: yes or no", hint=f"{STORE_HEADER}: yes")
+    return "store=false" if body.get("store") is False else None
 
 
 class Exchange:
@@ -35,6 +49,7 @@ class Exchange:
         names: Mapping[str, Any],
         raises: bool,
         takes_reply_id: bool,
+        unstored: str | None = None,
     ) -> None:
         """With ``takes_reply_id`` the reply is stored under its provider's id."""
         self.body = body
@@ -62,6 +77,7 @@ class Exchange:
         self._form = form
         self._raises = raises
         self._takes_reply_id = takes_reply_id
+        self._unstored = unstored
         self._events: rs.JSONEvents | None = rs.JSONEvents()
         self.is_stored = False
         """Whether the conversation is stored, now or with the reply's first event."""
@@ -108,6 +124,8 @@ class Exchange:
             found[MATCH_HEADER] = conversation.match
             if self.is_stored and _fits_header(conversation.session_id):
                 found[SESSION_HEADER] = conversation.session_id
+        if self._unstored is not None:
+            found[STORED_HEADER] = f"no ({self._unstored})"
         if self.error is not None:
             found[ERROR_HEADER] = self.error
         return found

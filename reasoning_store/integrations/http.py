@@ -26,7 +26,12 @@ from typing import Any, Final
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
-from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
+from reasoning_store.integrations.exchange import (
+    SESSION_HEADER,
+    STORE_HEADER,
+    Exchange,
+    why_unstored,
+)
 from reasoning_store.integrations.store_access import Settings, run_in_thread
 from reasoning_store.results import Owner
 
@@ -118,6 +123,7 @@ class _Keeper:
             path=url.path,
             base_url=_base_url(str(url)),
             session_id=request.headers.get(SESSION_HEADER) or self._session_id,
+            unstored=why_unstored(body, request.headers),
         )
         if exchange is None:
             return request, None
@@ -138,7 +144,9 @@ class _Keeper:
         return changed, exchange
 
 
-_REPLACED: Final = frozenset({"content-length", "accept-encoding", SESSION_HEADER.lower()})
+_REPLACED: Final = frozenset(
+    {"content-length", "accept-encoding", SESSION_HEADER.lower(), STORE_HEADER.lower()}
+)
 
 
 def _read_object(content: bytes) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute, Route
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
-from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange
+from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
 from reasoning_store.results import Owner
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
@@ -89,12 +89,12 @@ class Gateway:
         if not rewrites(mode, path):
             return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
         body: Mapping[str, Any] = await read_body(request)
-        session_id = _named_session(request)
+        session_id, unstored = _named_session(request), why_unstored(body, request.headers)
         if path == "/v1/responses":
             body, session_id = await run_work(
                 request, self._prepare_response, request, body, session_id
             )
-        exchange = await self._begin(request, path, body, session_id)
+        exchange = await self._begin(request, path, body, session_id, unstored=unstored)
         shows = mode == "mirror" or await asyncio.to_thread(
             _shows_thinking, request_owner(request), exchange
         )
@@ -120,7 +120,7 @@ class Gateway:
         body: Mapping[str, Any],
         session_id: str | None,
         *,
-        is_stored: bool = True,
+        unstored: str | None = None,
     ) -> Exchange | None:
         """Return the exchange of a request, its thinking put back."""
         matcher = EchoMatcher(
@@ -138,7 +138,7 @@ class Gateway:
                 path=path,
                 base_url=self._upstream.base_url,
                 session_id=session_id,
-                is_stored=is_stored,
+                unstored=unstored,
                 takes_reply_id=path == "/v1/responses",
             )
         except rs.ReasoningStoreError as error:
@@ -207,7 +207,9 @@ class Gateway:
         path, _ = self._split_path(request)
         body = await read_body(request)
         asked = path.removesuffix("/count_tokens")
-        exchange = await self._begin(request, asked, body, _named_session(request), is_stored=False)
+        exchange = await self._begin(
+            request, asked, body, _named_session(request), unstored="counted"
+        )
         answer = await self._forward(request, path, body, exchange)
         if not _lacks_route(answer, body.get("model")):
             return answer
@@ -225,7 +227,9 @@ class Gateway:
         found = await run_work(request, self._find_named, request, body)
         if found is not None:
             body, session_id = found
-        exchange = await self._begin(request, "/v1/responses", body, session_id, is_stored=False)
+        exchange = await self._begin(
+            request, "/v1/responses", body, session_id, unstored="compacted"
+        )
         return await self._forward(request, path, body, exchange)
 
     async def _forward(

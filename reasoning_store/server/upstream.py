@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote_plus, urlsplit
 import httpx2
 from starlette.datastructures import Headers
 
-from reasoning_store.integrations.exchange import SESSION_HEADER
+from reasoning_store.integrations.exchange import SESSION_HEADER, STORE_HEADER
 from reasoning_store.server.access import KEY_HEADERS, TOKEN_HEADER
 from reasoning_store.server.options import ServerOptions, token_digest
 
@@ -32,7 +32,7 @@ _HOP: Final = frozenset(
 )
 _NOT_SENT: Final = _HOP | {
     *("host", "accept-encoding", "cookie", "origin", "referer", "forwarded", "expect"),
-    *(name.lower() for name in (TOKEN_HEADER, SESSION_HEADER, MODE_HEADER)),
+    *(name.lower() for name in (TOKEN_HEADER, SESSION_HEADER, STORE_HEADER, MODE_HEADER)),
 }
 """Headers of a client that are not for the provider."""
 _NOT_RETURNED: Final = _HOP | {"server", "date", "set-cookie", "strict-transport-security"}

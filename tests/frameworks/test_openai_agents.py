@@ -508,7 +508,12 @@ def test_an_agent_keeps_their_own_session_on_our_server(
     """Its model and its session ask the same server; no item is there twice."""
 
     async def run(address: str) -> tuple[str, list[Any]]:
-        async with AsyncOpenAI(base_url=f"{address}/v1", api_key="k", max_retries=0) as client:
+        async with AsyncOpenAI(
+            base_url=f"{address}/v1",
+            api_key="k",
+            max_retries=0,
+            default_headers={"X-Reasoning-Store": "yes"},
+        ) as client:
             session = OpenAIConversationsSession(openai_client=client)
             agent = Agent(
                 name="a",

@@ -46,7 +46,12 @@ def run_turns(name: str, provider: Provider, **options: Any) -> str:
 def test_an_agent_of_forty_steps_passes(provider: Provider, name: str) -> None:
     """The thinking is in the store, and goes back where the provider demands it."""
     with rs.Store("sqlite://") as store:
-        kept = http.async_client(store, provider=MODELS[name][2], module="httpx")
+        kept = http.async_client(
+            store,
+            provider=MODELS[name][2],
+            module="httpx",
+            headers={"X-Reasoning-Store": "yes"},
+        )
         answer = run_turns(name, provider, http_client=kept)
         (session,) = store.sessions().items
         history = session.history()

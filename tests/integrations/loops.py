@@ -160,6 +160,7 @@ def responses_loop(client: Any, model: str, *, streamed: bool, turns: int = 1) -
                 "tools": tools,
                 "store": False,
                 "include": ["reasoning.encrypted_content"],
+                "extra_headers": {"X-Reasoning-Store": "yes"},
             }
             if streamed:
                 reply = None

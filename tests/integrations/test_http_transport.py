@@ -217,7 +217,7 @@ def test_a_closed_asynchronous_client_is_used_again(
 
 def ask(store: rs.Store, provider: Provider, messages: list[Any], **options: Any) -> Any:
     """Send one request of DeepSeek's and return the raw response."""
-    body = {"model": "deepseek-flash", "messages": messages}
+    body = {"model": "deepseek-flash", "messages": messages, **options.pop("body", {})}
     headers = options.pop("headers", {})
     with http.client(store, provider="deepseek", **options) as client:
         return client.post(f"{provider.address}/v1/chat/completions", json=body, headers=headers)
@@ -329,6 +329,28 @@ def test_a_request_names_its_session_in_a_header(provider: Provider, store: rs.S
     assert "x-reasoning-session" not in str(provider.asked[-1]).lower()
 
 
+@pytest.mark.parametrize(
+    ("asked", "store_header", "stored"),
+    [
+        ({"store": False}, None, "no (store=false)"),
+        ({"store": False}, "yes", None),
+        ({"store": True}, "no", "no (X-Reasoning-Store: no)"),
+        ({"store": True}, None, None),
+    ],
+)
+def test_a_client_decides_whether_its_conversation_is_stored(
+    provider: Provider, store: rs.Store, asked: Any, store_header: str | None, stored: str | None
+) -> None:
+    """A header is stronger than the body, and is no header of the provider's."""
+    headers = {} if store_header is None else {"X-Reasoning-Store": store_header}
+    response = ask(store, provider, [USER], headers=headers, body=asked)
+
+    assert response.headers.get("X-Reasoning-Stored") == stored
+    assert len(store.sessions().items) == (stored is None)
+    assert ("X-Reasoning-Session" in response.headers) == (stored is None)
+    assert "x-reasoning-store" not in str(provider.asked[-1]).lower()
+
+
 def test_another_owners_conversation_is_not_found(provider: Provider, store: rs.Store) -> None:
     """The same messages of another owner get nothing back."""
     mine, other = store.for_owner("me"), store.for_owner("you")
@@ -371,7 +393,8 @@ def test_no_body_of_a_client_breaks_the_chat(store: rs.Store, path: str) -> None
     """Whatever value is at whatever place of it."""
     matcher = EchoMatcher(store, settings={"reasoning.includeInContext": True})
     for body in [BODIES[path], *odd_bodies(BODIES[path])]:
-        exchange = matcher.begin(deepcopy(body), path=path, is_stored=body is BODIES[path])
+        unstored = None if body is BODIES[path] else "odd"
+        exchange = matcher.begin(deepcopy(body), path=path, unstored=unstored)
         assert exchange is None or json.dumps(exchange.body)
 
 

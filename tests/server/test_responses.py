@@ -90,6 +90,29 @@ def test_a_response_is_there_as_soon_as_it_is_complete(client: openai.OpenAI, st
     assert list(client.responses.retrieve(reply.id, stream=True, starting_after=4)) == events[5:]
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("asks", [False, True], ids=["obeyed", "asked for"])
+def test_a_response_that_its_client_does_not_want_stored_is_not_stored(
+    client: openai.OpenAI, provider: Provider, store: rs.Store, stream: bool, asks: bool
+) -> None:
+    """A header stores it all the same: some clients send ``store: false`` always."""
+    before = len(store.sessions(limit=200).items)
+    with client.responses.with_streaming_response.create(
+        model="gpt-5.2",
+        input="How is Tromso?",
+        store=False,
+        stream=stream,
+        extra_headers={"X-Reasoning-Store": "yes"} if asks else {},
+    ) as reply:
+        reply.read()
+
+    assert reply.headers.get("X-Reasoning-Stored") == (None if asks else "no (store=false)")
+    assert len(store.sessions(limit=200).items) == before + asks
+    assert provider.asked[-1].body["store"] is False
+    with pytest.raises(openai.BadRequestError, match="yes or no"):
+        client.responses.create(input="a", extra_headers={"X-Reasoning-Store": "maybe"})
+
+
 SEALS = ["reasoning.encrypted_content"]
 OWN_MODEL = {"providers": ["openai"], "apis": ["openai.responses"], "models": ["house-1"]}
 
