@@ -23,6 +23,7 @@ from reasoning_store.server.inspector.curl_command import curl_command
 from reasoning_store.server.inspector.live_events import live_events
 from reasoning_store.server.inspector.questions import CONTROLS, read_question, word_of
 from reasoning_store.server.inspector.session_list import session_address
+from reasoning_store.server.inspector.texts import result_text
 from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream
 from tests.server.conftest import DEEPSEEK, record_turns
@@ -532,6 +533,15 @@ def test_any_id_has_a_page(store: rs.Store, browser: TestClient, id: str) -> Non
 
 
 # The house
+
+
+@pytest.mark.parametrize("is_error", [False, True])
+def test_an_image_in_a_result_is_shown_by_its_type(is_error: bool) -> None:
+    """Its bytes are no text for a reader."""
+    shot = [{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]
+    response = rs.ToolResponseBlock(call_id="call_1", result=shot, is_error=is_error)
+
+    assert result_text(response) == "(image: image/png)"
 
 
 def test_the_pages_use_public_names_alone() -> None:

@@ -18,8 +18,7 @@ from reasoning_store import (
 )
 from reasoning_store.results import Branch, Compaction, Stored, Verdict, Version
 from reasoning_store.server.inspector.next_request import Requests
-from reasoning_store.server.inspector.texts import argument_text, plural, raw_text
-from reasoning_store.wire.content_parts import describe_result
+from reasoning_store.server.inspector.texts import argument_text, plural, raw_text, result_text
 
 _REMEDIES: Final = {
     "kept": "Your settings send it.",
@@ -178,10 +177,7 @@ def _part(
         return Part(kind="call", name=block.name, text=argument_text(block))
     if isinstance(block, ToolResponseBlock):
         return Part(
-            kind="result",
-            name=block.tool_name,
-            text=describe_result(block),
-            is_error=block.is_error,
+            kind="result", name=block.tool_name, text=result_text(block), is_error=block.is_error
         )
     if isinstance(block, MediaBlock):
         return Part(kind="other", name=block.kind, text=block.name or block.mime_type)

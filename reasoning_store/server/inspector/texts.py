@@ -6,12 +6,19 @@ import json
 from datetime import datetime
 from typing import Any
 
-from reasoning_store import Block, ToolCallBlock
+from reasoning_store import Block, ToolCallBlock, ToolResponseBlock, tool, ui_events
 
 
 def argument_text(call: ToolCallBlock) -> str:
     """Return the arguments of a call, as they came where they came as a text."""
     return call.arguments if call.arguments is not None else _json(call.parameters)
+
+
+def result_text(response: ToolResponseBlock) -> str:
+    """Return the result of a tool as a chat page has it; a value that is no text is JSON."""
+    (shown,) = (event for event in ui_events([tool(response)]) if "toolCallId" in event)
+    value = shown.get("output", shown.get("errorText"))
+    return value if isinstance(value, str) else _json(value)
 
 
 def raw_text(block: Block) -> str:
