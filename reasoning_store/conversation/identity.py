@@ -63,15 +63,43 @@ class Asked(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The numbers of a reply."""
+    """The numbers of a reply, made when they are asked for."""
 
-    whole: int
-    place: int
-    pair: int
-    asked: int
-    calls: int | None
-    has_own_ids: bool
-    """Whether no other conversation can have the ids of its calls."""
+    before: Asked
+    link: int
+    ids: tuple[str, ...]
+    """Of its calls, as its client was given them."""
+
+    @property
+    def whole(self) -> int:
+        return _join(self.before.whole, self.link)
+
+    @property
+    def place(self) -> int:
+        return _join(self.before.place, self.link)
+
+    @property
+    def pair(self) -> int:
+        return _join(self.before.since, self.link)
+
+    @property
+    def asked(self) -> int:
+        return question_number(self.before)
+
+    @property
+    def calls(self) -> int | None:
+        return _number("calls", str(self.before.owner), *self.ids) if any(self.ids) else None
+
+    @property
+    def has_own_ids(self) -> bool:
+        """Whether no other conversation can have the ids of its calls."""
+        return bool(self.ids) and all(map(is_own_id, self.ids))
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """All of them, as they are stored."""
+        found = {self.whole, self.place, self.pair, self.asked, self.calls}
+        return tuple(sorted(number for number in found if number is not None))
 
 
 class ReplyNumbers(NamedTuple):
@@ -100,31 +128,42 @@ def number_messages(
 ) -> ClientChain:
     """Return the numbers of a conversation, its system prompt apart."""
     start = _number("owner", owner)
-    whole, place = _number("whole", str(start), *map(plain_text, system)), _number(str(start))
     named = 0 if group is None else _number("group", owner, group)
-    asked = Asked(start, whole, place, 0, named)
+    whole, place, since = (_begin(kind, owner) for kind in ("whole", "place", "since"))
+    whole.update(digest_texts(map(plain_text, system)))
     replies: dict[int, Numbers] = {}
     results: list[int] = []
+
+    def add(links: Iterable[int]) -> None:
+        data = b"".join([link.to_bytes(8, "big") for link in links])
+        for state in (whole, place, since):
+            state.update(data)
+
+    def asked() -> Asked:
+        numbers = [_as_number(state.copy().digest()) for state in (whole, place, since)]
+        return Asked(start, numbers[0], numbers[1], numbers[2], named)
+
     for index, message in enumerate(messages):
         results += response_links(message)
         link = message_link(message, visible)
         if link is None:
             continue
-        asked, results = _add(asked, *sorted(results)), []
+        add(sorted(results))
+        results = []
         if message.role == "assistant":
-            replies[index] = _number_reply(asked, message, link)
-        asked = _add(asked, link)
+            replies[index] = Numbers(asked(), link, _given_ids(message))
+        add([link])
         if message.role == "assistant":
-            asked = asked._replace(since=0)
-    return ClientChain(replies, _add(asked, *sorted(results)))
+            since = _begin("since", owner)
+    add(sorted(results))
+    return ClientChain(replies, asked())
 
 
 def number_reply(asked: Asked, reply: Message, visible: VisibleText = str) -> ReplyNumbers:
     """Return the numbers of a reply as its client was given it."""
     link = message_link(reply, visible, is_rendered=asked.is_rendered)
-    found = _number_reply(asked, reply, link or 0)
-    numbers = {number for number in found[:5] if number is not None}
-    return ReplyNumbers(tuple(sorted(numbers)), asked.group)
+    numbers = Numbers(asked, link or 0, _given_ids(reply))
+    return ReplyNumbers(numbers.stored, asked.group)
 
 
 def question_number(asked: Asked) -> int:
@@ -132,24 +171,8 @@ def question_number(asked: Asked) -> int:
     return _number("asked", str(asked.whole))
 
 
-def _number_reply(asked: Asked, reply: Message, link: int) -> Numbers:
-    ids = [given_id(call.id) for call in reply.tool_calls]
-    after = _add(asked, link)
-    return Numbers(
-        after.whole,
-        after.place,
-        _number("pair", str(asked.owner), str(after.since)),
-        question_number(asked),
-        _number("calls", str(asked.owner), *ids) if any(ids) else None,
-        bool(ids) and all(map(is_own_id, ids)),
-    )
-
-
-def _add(asked: Asked, *links: int) -> Asked:
-    whole, place, since = asked.whole, asked.place, asked.since
-    for link in links:
-        whole, place, since = _join(whole, link), _join(place, link), _join(since, link)
-    return asked._replace(whole=whole, place=place, since=since)
+def _given_ids(reply: Message) -> tuple[str, ...]:
+    return tuple([given_id(call.id) for call in reply.tool_calls])
 
 
 def response_links(message: Message) -> list[int]:
@@ -256,10 +279,19 @@ def _links(message: Message, visible: VisibleText) -> tuple[int | None, ...]:
     return (message_link(message, visible), *sorted(response_links(message)))
 
 
+def _begin(kind: str, owner: str) -> Any:
+    """Return the state of a digest that is asked for on the way."""
+    return blake2b(digest_texts((kind, owner)), digest_size=8)
+
+
 def _join(state: int, link: int) -> int:
     data = state.to_bytes(8, "big") + link.to_bytes(8, "big")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "big") & _63_BITS
+    return _as_number(blake2b(data, digest_size=8).digest())
 
 
 def _number(*texts: str) -> int:
-    return int.from_bytes(digest_texts(texts, size=8), "big") & _63_BITS
+    return _as_number(digest_texts(texts, size=8))
+
+
+def _as_number(digest: bytes) -> int:
+    return int.from_bytes(digest, "big") & _63_BITS

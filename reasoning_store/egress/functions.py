@@ -20,7 +20,7 @@ from reasoning_store.egress import selection as _selection
 from reasoning_store.egress import what_if as _what_if
 from reasoning_store.egress.request import Request, build, count_view
 from reasoning_store.egress.request_inputs import RequestInputs
-from reasoning_store.egress.target import find_target
+from reasoning_store.egress.target import Target, find_target
 from reasoning_store.egress.token_counts import TokenCount, count_message
 from reasoning_store.egress.verdicts import (
     Selection,
@@ -138,10 +138,15 @@ def write_message(
     """
     plain = validation.check_message(message_of(message), "")
     to = find_target(provider, model, api, base_url)
+    return write_reply(plain, to, owed=owed)
+
+
+def write_reply(message: Message, to: Target, *, owed: bool) -> list[dict[str, Any]]:
+    """Return the parts that carry one message, for a target that is known."""
     writer = to.protocol.writer(to.contract)
-    writer.write_message(Outgoing(plain, owed=owed))
-    written = writer.messages()
-    if plain.role == "assistant":  # some protocols open with a user's message
+    writer.write_message(Outgoing(message, owed=owed))
+    written: list[dict[str, Any]] = writer.messages()
+    if message.role == "assistant":  # some protocols open with a user's message
         written = [part for part in written if part.get("role") != "user"]
     return written
 

@@ -151,9 +151,8 @@ class EchoMatcher:
             message = stored and stored.message
             if message and index in rendered:
                 own = form.replace_text(own, message.text)
-            if stored and message and (stored.is_owed or message.thinking):
-                written = rs.write_message(message, owed=stored.is_owed, **exchange.names)
-                own = form.restore(own, written)
+            if stored and message and stored.written:
+                own = form.restore(own, stored.written)
                 exchange.restored += bool(message.thinking)
             else:
                 own = form.unbind(own)

@@ -30,8 +30,8 @@ class RestoredReply(NamedTuple):
 
     message: Message | None
     """``None`` where nothing of it goes back."""
-    is_owed: bool
-    """The provider demands the field of its thinking, also where it is empty."""
+    written: list[dict[str, Any]]
+    """The parts of a body that carry it, where its thinking or the field of it is sent."""
     is_left_out: bool
     """It has thoughts, and none of them is sent."""
 
@@ -117,6 +117,7 @@ class ClientConversation:
         ``lacking`` are the replies that the client sends without their thoughts. Those of which
         something goes back are read, those of the open turn, and ``whole``.
         """
+        from reasoning_store.egress.functions import write_reply
         from reasoning_store.egress.selection import select
 
         row, found = self._identity.row, self._identity
@@ -150,14 +151,16 @@ class ClientConversation:
                 if index in needed or positions[index].in_open_turn
             ],
         )
-        return {
-            index: RestoredReply(
-                _left(read[place], kept_blocks.get(index, ())) if place in read else None,
-                index in owed,
+        restored: dict[int, RestoredReply] = {}
+        for index, place in wanted.items():
+            message = _left(read[place], kept_blocks.get(index, ())) if place in read else None
+            is_sent = message is not None and (index in owed or index in kept_blocks)
+            restored[index] = RestoredReply(
+                message,
+                write_reply(message, target, owed=index in owed) if message and is_sent else [],
                 bool(heads[place].headers) and index not in kept_blocks,
             )
-            for index, place in wanted.items()
-        }
+        return restored
 
 
 def _branch_off(session: Session, after: int, new: Sequence[Message]) -> Session:

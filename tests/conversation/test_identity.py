@@ -106,7 +106,7 @@ def test_another_owners_numbers_are_others() -> None:
     said = [user("?"), assistant(call(OWN))]
     one, other = (number_messages(owner, said).replies[1] for owner in ("me", "you"))
 
-    assert not {*one[:5]} & {*other[:5]}
+    assert not {*one.stored} & {*other.stored}
 
 
 @given(st.lists(messages(), min_size=1, max_size=6))
@@ -116,7 +116,7 @@ def test_a_stored_reply_has_the_numbers_that_its_client_sends(said: list[Message
     asked = number_messages("", said).asked
     sent = number_messages("", [*said, reply]).replies[len(said)]
 
-    assert {*number_reply(asked, reply).numbers} == {*sent[:5]} - {None}
+    assert number_reply(asked, reply).numbers == sent.stored
 
 
 def test_a_rendered_reply_is_known_by_the_text_that_its_client_was_given() -> None:
