@@ -16,6 +16,7 @@ from reasoning_store.integrations.store_access import (
     check_owner,
     explain_import,
     find_session,
+    mark_recorded,
     run_in_thread,
 )
 from reasoning_store.results import Owner
@@ -62,6 +63,8 @@ class StoredHistoryProvider(HistoryProvider):  # type: ignore[misc]  # its types
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **more: Any
     ) -> list[Message]:
         """Return the messages of a session, oldest first; none of a session that is absent."""
+        if session_id is not None:
+            mark_recorded(self._store, session_id)
         return await run_in_thread(self._read, session_id)
 
     async def save_messages(

@@ -9,7 +9,7 @@ Requests of Chat Completions, Responses and Messages go out with the thinking th
 lost, and their replies are stored; other requests pass through. The reply is stored before its
 last event is passed on, because an SDK stops reading there. Responses carry what was done in
 ``X-Reasoning-Restored``, ``X-Reasoning-Session`` and ``X-Reasoning-Store-Error``; a request may
-name its session in ``X-Reasoning-Session``.
+name its session in ``X-Reasoning-Session``. A reply that an adapter stores is stored once.
 
 Works with httpx2 and with httpx, synchronous and asynchronous.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
@@ -32,7 +32,12 @@ from reasoning_store.integrations.exchange import (
     Exchange,
     why_unstored,
 )
-from reasoning_store.integrations.store_access import Settings, run_in_thread
+from reasoning_store.integrations.store_access import (
+    Settings,
+    check_owner,
+    recorded_session,
+    run_in_thread,
+)
 from reasoning_store.results import Owner
 
 _MODULES: Final = ("httpx2", "httpx")
@@ -106,9 +111,9 @@ class _Keeper:
         session_id: str | None = None,
         on_store_error: str = "pass",
     ) -> None:
-        self._matcher = EchoMatcher(
-            store, settings=settings, provider=provider, on_store_error=on_store_error
-        )
+        self._store = check_owner(store)
+        self._matcher_of = partial(EchoMatcher, provider=provider, on_store_error=on_store_error)
+        self._matcher = self._matcher_of(store, settings=settings)
         self._session_id = session_id
         self._module = module
 
@@ -118,12 +123,19 @@ class _Keeper:
         if body is None:
             return request, None
         url = request.url
-        exchange = self._matcher.begin(
+        named = request.headers.get(SESSION_HEADER) or self._session_id
+        recorded = recorded_session(self._store)
+        matcher, unstored = self._matcher, why_unstored(body, request.headers)
+        if recorded is not None and named in (None, recorded[1]):
+            owner, named = recorded
+            matcher = self._matcher_of(owner, settings=_DEMANDED_ALONE)
+            unstored = "an adapter stores it"
+        exchange = matcher.begin(
             body,
             path=url.path,
             base_url=_base_url(str(url)),
-            session_id=request.headers.get(SESSION_HEADER) or self._session_id,
-            unstored=why_unstored(body, request.headers),
+            session_id=named,
+            unstored=unstored,
         )
         if exchange is None:
             return request, None
@@ -144,6 +156,8 @@ class _Keeper:
         return changed, exchange
 
 
+_DEMANDED_ALONE: Final = {"reasoning.includeInContext": False}
+"""An adapter that stores the replies has chosen the thoughts: those that it loses are added."""
 _REPLACED: Final = frozenset(
     {"content-length", "accept-encoding", SESSION_HEADER.lower(), STORE_HEADER.lower()}
 )

@@ -24,6 +24,7 @@ from reasoning_store.integrations.store_access import (
     check_owner,
     explain_import,
     find_session,
+    mark_recorded,
     run_in_thread,
 )
 from reasoning_store.results import Owner
@@ -65,6 +66,7 @@ class StoredChatStore(AsyncDBChatStore):  # type: ignore[misc]  # its types are 
         offset: int | None = None,
     ) -> list[ChatMessage]:
         """Return messages, the oldest first; with ``status=None`` those of each status."""
+        mark_recorded(self._store, key)
         found = await run_in_thread(self._read, key, status)
         first = offset or 0
         return found[first : None if limit is None else first + limit]

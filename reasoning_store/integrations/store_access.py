@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import reasoning_store as rs
 from reasoning_store.results import Owner, Selection, Stored
@@ -16,6 +18,32 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Settings: TypeAlias = rs.ReasoningSettings | Mapping[str, Any] | None
 _PAGE = 200
+
+
+_RECORDED: Final[ContextVar[tuple[Owner, str] | None]] = ContextVar("recorded", default=None)
+"""The session in which an adapter stores the replies of this task or thread."""
+
+
+def mark_recorded(owner: Owner, session_id: str) -> None:
+    """Mark that an adapter stores the replies which are asked for here, until this task ends."""
+    _RECORDED.set((owner, session_id))
+
+
+@contextmanager
+def recording_replies(owner: Owner, session_id: str) -> Iterator[None]:
+    """Mark it for the calls of a model inside; after them the mark before it holds again."""
+    before = _RECORDED.get()
+    mark_recorded(owner, session_id)
+    try:
+        yield
+    finally:
+        _RECORDED.set(before)  # not by a token, which only its own context takes
+
+
+def recorded_session(owner: Owner) -> tuple[Owner, str] | None:
+    """Return the session in which an adapter stores the replies, if it is in the same store."""
+    found = _RECORDED.get()
+    return found if found is not None and found[0]._state is owner._state else None
 
 
 def explain_import(error: ImportError, package: str, *, extra: str) -> Exception:

@@ -277,6 +277,31 @@ def test_an_agent_stores_its_thread_and_sends_the_chosen_thoughts(
     assert sum("thinking" in repr(message.content) for message in state) == 2 * (STEPS + 1)
 
 
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_the_middleware_and_the_transport_store_each_reply_once(
+    provider: Provider, is_async: bool
+) -> None:
+    """The middleware stores it; the transport adds the thoughts that the class lost."""
+    with rs.Store("sqlite://") as store:
+        make = http.async_client if is_async else http.client
+        name = "http_async_client" if is_async else "http_client"
+        model = make_model("ChatDeepSeek", provider, **{name: make(store, provider="deepseek")})
+        agent = create_agent(
+            model,
+            [get_weather],
+            middleware=[ReasoningMiddleware(store)],
+            checkpointer=InMemorySaver(),
+        )
+        run_turns(agent, "How is the weather?", "And now?", is_async=is_async)
+        (found,) = store.sessions().items
+        history = found.history()
+
+    assert provider.refused == []
+    assert found.id == "chat-42"
+    assert len(history) == 2 * (2 + 2 * STEPS)
+    assert sum(bool(one.message.thinking) for one in history) == 2 * (STEPS + 1)
+
+
 def test_a_thought_that_the_application_lost_goes_back(store: rs.Store, provider: Provider) -> None:
     """It keeps texts and calls alone, as many front ends do, and has no checkpointer."""
     keeper = ReasoningMiddleware(

@@ -287,33 +287,13 @@ def reasoning_of(body: Any) -> int:
     return sum(item.get("type") == "reasoning" for item in body["input"])
 
 
-async def run_turns(provider: Provider, session: StoredSession, *, streamed: bool) -> None:
-    client = AsyncOpenAI(base_url=f"{provider.address}/v1", api_key="k", max_retries=0)
-    agent = Agent(
-        name="a",
-        model=OpenAIResponsesModel("gpt-5", client),
-        model_settings=ModelSettings(store=False, response_include=["reasoning.encrypted_content"]),
-        tools=[get_weather],
-    )
-    config = RunConfig(call_model_input_filter=session.filter_input)
-    for text in ("How is the weather?", "And now?"):
-        given: dict[str, Any] = {"session": session, "run_config": config, "max_turns": 50}
-        if streamed:
-            result = Runner.run_streamed(agent, text, **given)
-            async for _ in result.stream_events():
-                pass
-        else:
-            await Runner.run(agent, text, **given)
-    await client.close()
-
-
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_an_agent_sends_the_chosen_reasoning(
     store: rs.Store, provider: Provider, streamed: bool
 ) -> None:
     """The open turn keeps what the service demands; the next one has nothing of it."""
     session = StoredSession("chat-42", store, settings={"reasoning.stripFromContext": "priorTurns"})
-    asyncio.run(run_turns(provider, session, streamed=streamed))
+    asyncio.run(run_turns(provider, "gpt-5", session, streamed=streamed))
 
     sent = [reasoning_of(asked.body) for asked in provider.asked]
     history = store.session("chat-42").history()
@@ -330,7 +310,7 @@ def test_all_or_no_reasoning_is_accepted(
     """What is left out takes the ids that name it along."""
     session = StoredSession("chat-42", store)
     store.session("chat-42", create=True).settings.set("reasoning.includeInContext", include)
-    asyncio.run(run_turns(provider, session, streamed=False))
+    asyncio.run(run_turns(provider, "gpt-5", session, streamed=False))
 
     assert provider.refused == []
     assert reasoning_of(provider.asked[-1].body) >= (2 * STEPS + 1 if include else 0)
@@ -401,6 +381,81 @@ def test_without_the_transport_two_services_get_the_reasoning(
     assert answer.startswith("Done at")
     assert provider.refused == []
     assert thoughts_in(provider.asked[-1].body) == STEPS
+
+
+CHAT_HOSTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "DeepSeek, named": ("deepseek-flash", {"provider": "deepseek", "model": "deepseek-flash"}),
+    "DeepSeek, included": ("deepseek-flash", {"settings": {"reasoning.includeInContext": True}}),
+    "DeepSeek": ("deepseek-flash", {}),
+}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("case", CHAT_HOSTS)
+def test_the_filter_sends_what_a_host_of_chat_completions_demands(
+    provider: Provider, case: str, streamed: bool
+) -> None:
+    """The protocol is that of the provider, or of the agent's model."""
+    model, named = CHAT_HOSTS[case]
+    with rs.Store("sqlite://") as store:
+        session = StoredSession("chat-42", store, **named)
+        asyncio.run(run_turns(provider, model, session, streamed=streamed))
+        history = store.session("chat-42").history()
+
+    assert provider.refused == []
+    assert len(history) == 2 * (2 + 2 * STEPS)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(
+    ("host", "model"),
+    [("deepseek", "deepseek-flash"), ("moonshot", "kimi-k2-thinking"), ("openai", "gpt-5")],
+)
+def test_a_session_and_the_transport_store_each_reply_once(
+    provider: Provider, host: str, model: str, streamed: bool
+) -> None:
+    """The session stores it; the transport adds the thoughts that the SDK lost."""
+    with rs.Store("sqlite://") as store:
+        kept = http.async_client(store, provider=host)
+        session = StoredSession("chat-42", store, provider=host, model=model)
+        asyncio.run(run_turns(provider, model, session, streamed=streamed, http_client=kept))
+        (found,) = store.sessions().items
+        history = found.history()
+
+    assert provider.refused == []
+    assert found.id == "chat-42"
+    assert [one.message.role for one in history] == TWO_TURNS
+    assert all(one.message.thinking for one in history if one.message.role == "assistant")
+
+
+TWO_TURNS = ["user", *["assistant", "tool"] * STEPS, "assistant"] * 2
+
+
+async def run_turns(
+    provider: Provider, model: str, session: StoredSession, *, streamed: bool, **options: Any
+) -> None:
+    """Run two turns with a session and its filter."""
+    is_chat = not model.startswith("gpt")
+    kind: Any = OpenAIChatCompletionsModel if is_chat else OpenAIResponsesModel
+    include = {} if is_chat else {"response_include": ["reasoning.encrypted_content"]}
+    async with AsyncOpenAI(
+        base_url=f"{provider.address}/v1", api_key="k", max_retries=0, **options
+    ) as client:
+        agent = Agent(
+            name="a",
+            model=kind(model, client),
+            model_settings=ModelSettings(store=False, **include),
+            tools=[get_weather],
+        )
+        config = RunConfig(call_model_input_filter=session.filter_input)
+        for text in ("How is the weather?", "And now?"):
+            given: dict[str, Any] = {"session": session, "run_config": config, "max_turns": 50}
+            if streamed:
+                result = Runner.run_streamed(agent, text, **given)
+                async for _ in result.stream_events():
+                    pass
+            else:
+                await Runner.run(agent, text, **given)
 
 
 # Its own tests, and our pages

@@ -43,6 +43,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.usage import RequestUsage
 
 import reasoning_store as rs
+from reasoning_store.integrations import http
 from reasoning_store.integrations.pydantic_ai import (
     ReasoningPolicy,
     SessionConversationStore,
@@ -394,17 +395,16 @@ def test_a_deleted_conversation_leaves_no_bytes(store: rs.Store) -> None:
 # The capability
 
 
-def make_model(name: str, provider: Provider) -> Any:
-    url = f"{provider.address}/v1"
-    if name == "anthropic":
-        return AnthropicModel(
-            "claude-opus-5", provider=AnthropicProvider(api_key="k", base_url=provider.address)
-        )
-    if name == "responses":
-        return OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(api_key="k", base_url=url))
+def make_model(name: str, provider: Provider, **options: Any) -> Any:
+    from anthropic import AsyncAnthropic
     from openai import AsyncOpenAI
 
-    client = AsyncOpenAI(api_key="k", base_url=url)
+    if name == "anthropic":
+        claude = AsyncAnthropic(api_key="k", base_url=provider.address, **options)
+        return AnthropicModel("claude-opus-5", provider=AnthropicProvider(anthropic_client=claude))
+    client = AsyncOpenAI(api_key="k", base_url=f"{provider.address}/v1", **options)
+    if name == "responses":
+        return OpenAIResponsesModel("gpt-5", provider=OpenAIProvider(openai_client=client))
     return OpenAIChatModel("deepseek-flash", provider=DeepSeekProvider(openai_client=client))
 
 
@@ -439,6 +439,50 @@ def test_an_agent_sends_the_chosen_thinking(
         assert sent == STEPS + 1
     elif name != "deepseek":
         assert sent == 0
+
+
+async def run_turns(store: rs.Store, models: list[Any]) -> None:
+    """Run a turn with each model in one conversation of the store."""
+    conversations = SessionConversationStore(store)
+    for text, model in zip(("How is the weather?", "And now?"), models, strict=True):
+        agent = Agent(model, capabilities=[ReasoningPolicy(store)])
+
+        @agent.tool_plain
+        def get_weather(city: str) -> str:
+            return "4 C"
+
+        held = await conversations.load("chat-42") or Conversation(conversation_id="chat-42")
+        await conversations.save(await agent.run(text, conversation=held))
+
+
+def test_a_host_gets_the_field_that_it_demands_after_another_makers_turn(
+    store: rs.Store, provider: Provider
+) -> None:
+    """DeepSeek gets no thought that Claude has sealed, and refuses a call without the field."""
+    models = [make_model(name, provider) for name in ("anthropic", "deepseek")]
+    asyncio.run(run_turns(store, models))
+
+    assert provider.refused == []
+    sent = provider.asked[STEPS + 1].body["messages"]
+    calls = [one["reasoning_content"] for one in sent if one.get("tool_calls")]
+    assert calls == [""] * STEPS
+
+
+@pytest.mark.parametrize("name", ["anthropic", "responses", "deepseek"])
+def test_a_conversation_and_the_transport_store_each_reply_once(
+    provider: Provider, name: str
+) -> None:
+    """The conversation stores it, also where it is new."""
+    with rs.Store("sqlite://") as store:
+        kept = http.async_client(store)
+        asyncio.run(run_turns(store, [make_model(name, provider, http_client=kept)] * 2))
+        (found,) = store.sessions().items
+        history, report = found.history(), store.report(by="session")
+
+    assert provider.refused == []
+    assert found.id == "chat-42"
+    assert len(history) == 2 * (2 + 2 * STEPS)
+    assert [row.input for row in report] == [40 * 2 * (STEPS + 1)]
 
 
 @pytest.mark.parametrize("name", ["anthropic", "responses", "deepseek"])

@@ -25,6 +25,7 @@ from reasoning_store.integrations.store_access import (
     all_sessions,
     find_message,
     find_session,
+    mark_recorded,
     run_in_thread,
 )
 from reasoning_store.results import Owner
@@ -79,6 +80,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
         config: GetSessionConfig | None = None,
     ) -> Session | None:
         """Return a session with its events and the state of session, user and app."""
+        mark_recorded(self._owner(app_name, user_id), session_id)
         return await run_in_thread(self._get, app_name, user_id, session_id, config)
 
     async def list_sessions(
@@ -100,6 +102,7 @@ class StoredSessionService(BaseSessionService):  # type: ignore[misc]  # its typ
 
         Raises ``StaleSessionError`` where another has appended since ``session`` was read.
         """
+        mark_recorded(self._owner(session.app_name, session.user_id), session.id)
         if event.partial or not await run_in_thread(self._append, session, event):
             return event
         return await super().append_event(session=session, event=event)

@@ -15,6 +15,7 @@ from reasoning_store.integrations.store_access import (
     Settings,
     check_owner,
     read_settings,
+    recording_replies,
     run_in_thread,
 )
 from reasoning_store.results import Owner
@@ -46,19 +47,23 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Store the new messages, call the model with the chosen thoughts, store its reply."""
-        store_reply, request = self._begin(request)
-        response = handler(request)
+        session, store_reply, request = self._begin(request)
+        with recording_replies(self._store, session.id):
+            response = handler(request)
         store_reply(response)
         return response
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """See ``wrap_model_call``."""
-        store_reply, request = await run_in_thread(self._begin, request)
-        response = await handler(request)
+        session, store_reply, request = await run_in_thread(self._begin, request)
+        with recording_replies(self._store, session.id):
+            response = await handler(request)
         await run_in_thread(store_reply, response)
         return response
 
-    def _begin(self, request: ModelRequest) -> tuple[Callable[[Any], None], ModelRequest]:
+    def _begin(
+        self, request: ModelRequest
+    ) -> tuple[rs.Session, Callable[[Any], None], ModelRequest]:
         given: Sequence[BaseMessage] = request.messages
         read = [_read(message) for message in given]
         found = self._store.identify(
@@ -71,8 +76,14 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
         sent = found.restore(replies, settings=self._settings, **names)
         messages: list[BaseMessage] = []
         for index, message in enumerate(given):
-            reply = sent[index].message if index in sent else None
-            messages += write_messages(reply) if reply and reply.thinking else [message]
+            stored = sent.get(index)
+            if stored and stored.is_left_out:
+                thoughts = {n for n, one in enumerate(read[index].blocks) if one.type == "thinking"}
+                messages += write_messages(read[index], withheld=thoughts)
+            elif stored and stored.message and stored.message.thinking:
+                messages += write_messages(stored.message)
+            else:
+                messages.append(message)
         session = found.store(read[found.first_new :])
 
         def store_reply(response: Any) -> None:
@@ -84,7 +95,7 @@ class ReasoningMiddleware(AgentMiddleware):  # type: ignore[misc]  # its types a
                 else:
                     session.append(message)
 
-        return store_reply, request.override(messages=messages)
+        return session, store_reply, request.override(messages=messages)
 
 
 def _read(message: BaseMessage) -> rs.Message:

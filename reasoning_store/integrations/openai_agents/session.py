@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from agents import SessionSettings
+from agents import OpenAIChatCompletionsModel, SessionSettings
 from agents.run import CallModelData, ModelInputData
 
 import reasoning_store as rs
@@ -16,6 +16,7 @@ from reasoning_store.integrations.store_access import (
     Settings,
     check_owner,
     find_session,
+    mark_recorded,
     read_settings,
     resolve_settings,
     run_in_thread,
@@ -29,8 +30,8 @@ class StoredSession:
 
     Items come back equal to those that were added. ``pop_item`` moves to a branch without the
     item; ``clear_session`` deletes the messages, and the session stays. ``provider``, ``model``
-    and ``base_url`` name the host whose reasoning it is, for items and for ``filter_input``;
-    ``settings`` are laid over the session's.
+    and ``base_url`` name the host whose reasoning it is, for items and for ``filter_input``, and
+    ``api`` its protocol where it has several. ``settings`` are laid over the session's.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class StoredSession:
         settings: Settings = None,
         provider: str | None = None,
         model: str | None = None,
-        api: str = "openai.responses",
+        api: str | None = None,
         base_url: str | None = None,
     ) -> None:
         self.session_id = session_id
@@ -55,12 +56,14 @@ class StoredSession:
 
     async def get_items(self, limit: int | None = None) -> list[Item]:
         """Return the latest items, oldest first; all without a limit."""
+        mark_recorded(self._store, self.session_id)
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         return await run_in_thread(self._get, limit)
 
     async def add_items(self, items: Sequence[Mapping[str, Any]]) -> None:
         """Store items at the end, all or none."""
+        mark_recorded(self._store, self.session_id)
         if items:
             await run_in_thread(self._add, items)
 
@@ -132,8 +135,12 @@ class StoredSession:
         settings = resolve_settings(session, self._settings)
         named = model if isinstance(model, str) else getattr(model, "model", None)
         to = {**self._made_by, "api": self._api}
-        to["provider"] = to["provider"] or "openai"
         to["model"] = to["model"] or (named if isinstance(named, str) else None)
+        if isinstance(model, OpenAIChatCompletionsModel):
+            to["api"] = self._api or "openai.chat"
+            to["base_url"] = to["base_url"] or str(model._client.base_url)
+        elif to["provider"] in (None, "openai"):
+            to["provider"], to["api"] = "openai", self._api or "openai.responses"
         messages = self._read(items)
         withheld = withheld_blocks(rs.select(messages, settings=settings, **to))
         return [

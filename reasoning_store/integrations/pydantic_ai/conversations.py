@@ -21,6 +21,7 @@ from reasoning_store.integrations.store_access import (
     check_owner,
     find_message,
     find_session,
+    mark_recorded,
     run_in_thread,
 )
 from reasoning_store.results import Owner, Stored
@@ -44,6 +45,7 @@ class SessionConversationStore(ConversationStore):  # type: ignore[misc]  # its 
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation; None if there is no such session."""
+        mark_recorded(self._store, conversation_id)
         return await run_in_thread(self._read_record_of, conversation_id)
 
     async def read_records(

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.messages import ModelMessage, ModelResponse, ThinkingPart
 from pydantic_ai.models import ModelRequestContext
 
 import reasoning_store as rs
@@ -28,7 +28,8 @@ class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
     """Leaves out of each request the thinking that the settings and the host do not send.
 
     With a ``store`` the settings of the conversation's session count; ``settings`` are laid over
-    them. ``provider``, ``model`` and ``api`` name the host where the model does not. The history
+    them. ``provider``, ``model`` and ``api`` name the host where the model does not. A reply of
+    which a host of Chat Completions demands thinking has the field, if need be empty. The history
     of the run and all that is stored stay as they are.
     """
 
@@ -65,9 +66,22 @@ class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
             base_url=getattr(model, "base_url", None),
         )
         withheld = withheld_blocks(selection)
-        return [
+        chosen = [
             message
             if place not in withheld or not isinstance(message, ModelResponse)
             else write_message(read[place], withheld=withheld[place])
             for place, message in enumerate(given)
         ]
+        field = (getattr(model, "profile", None) or {}).get("openai_chat_thinking_field")
+        for place, is_owed in zip(selection.numbers, selection.owed, strict=True):
+            if is_owed and field and isinstance(chosen[place], ModelResponse):
+                chosen[place] = _with_thinking(chosen[place], field, model.system)
+        return chosen
+
+
+def _with_thinking(message: ModelResponse, field: str, provider: str) -> ModelResponse:
+    """Return a reply with the field that its host demands, empty where no thought is sent."""
+    if any(isinstance(part, ThinkingPart) for part in message.parts):
+        return message
+    empty = ThinkingPart("", id=field, provider_name=provider)
+    return replace(message, parts=[empty, *message.parts])
