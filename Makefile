@@ -6,12 +6,13 @@ BIN    := $(VENV)/bin
 BENCH  := .venv-bench
 SITE   := .venv-docs
 SUITES := .venv-suites
+CLIENTS := .venv-clients
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each supported version of PostgreSQL, as npm has its programs.
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks test-server-suites check lint format types reference pictures docs wheel dist bench bench-smoke clean
+.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks test-clients test-server-suites check lint format types reference pictures docs wheel dist bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +57,10 @@ test-frameworks: ## each framework's own classes over the store, in an environme
 	    -o addopts= -o filterwarnings= --import-mode=importlib tests/frameworks/test_$$name.py || exit 1; \
 	done
 
+test-clients: $(CLIENTS)/installed ## other makers' clients, unchanged, through the gateway; ONLY=Codex for some
+	@$(CLIENTS)/bin/python -m pytest -q -p no:cacheprovider --confcutdir=tests/clients \
+	  -o addopts= -o filterwarnings= --import-mode=importlib $(addprefix -k ,$(ONLY)) tests/clients
+
 test-server-suites: $(SUITES)/installed ## the SDKs' own tests against a server of ours
 	@$(SUITES)/bin/python -m tests.suites
 
@@ -96,11 +101,11 @@ bench-smoke: $(VENV)/installed-dev ## every benchmark once, tiny, without the ri
 	@$(BIN)/python -m benchmarks --smoke
 
 clean: ## forget what was made here
-	rm -rf $(VENV) $(BENCH) $(SITE) $(SUITES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) $(SITE) $(SUITES) $(CLIENTS) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # Some systems ship Python without the part that puts pip into a new environment; pip itself
 # can do that from outside.
-$(VENV)/made $(BENCH)/made $(SITE)/made $(SUITES)/made:
+$(VENV)/made $(BENCH)/made $(SITE)/made $(SUITES)/made $(CLIENTS)/made:
 	@$(PYTHON) -c 'import sys; sys.exit("reasoning-store needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(@D) 2>/dev/null || { \
 	  rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D) && \
@@ -132,6 +137,14 @@ $(SUITES)/installed: $(SUITES)/made pyproject.toml tests/suites/requirements.txt
 	@echo "installing the SDKs and what their tests need into $(SUITES) ..."
 	@$(SUITES)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[server]' \
 	  'pytest>=9' --requirement tests/suites/requirements.txt
+	@touch $@
+
+$(CLIENTS)/installed: $(CLIENTS)/made pyproject.toml tests/clients/pip.txt tests/clients/npm.txt
+	@echo 'installing the clients of Python and npm into $(CLIENTS) ...'
+	@$(CLIENTS)/bin/python -m pip --disable-pip-version-check install --quiet \
+	  --editable '.[server]' --requirement tests/clients/pip.txt
+	@npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(CLIENTS) \
+	  $$(cat tests/clients/npm.txt)
 	@touch $@
 
 $(SITE)/installed: $(SITE)/made pyproject.toml

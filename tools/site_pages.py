@@ -30,6 +30,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/mask-secrets.md": "before anything is written",
         "howto/keep-a-client.md": "one HTTP client puts it back",
         "howto/serve.md": "a gateway for clients in any language; OpenAI's Conversations API",
+        "howto/connect-a-client.md": "the lines for SDKs, agents and chat pages",
         "howto/add-a-model.md": "a private gateway, next week's model",
         "howto/test-your-application.md": "streams and refusals without a provider",
     },

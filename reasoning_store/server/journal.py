@@ -91,7 +91,7 @@ def _count(metrics: Metrics, entry: dict[str, Any], seconds: float) -> None:
         counts = {"missed": "0", "left_out": "0", **dict(one.split("=") for one in others)}
         counts["restored"] = share.partition("/")[0]
         for result, count in counts.items():
-            metrics.count("restored", int(count), result=result)
+            metrics.count("restored", int(count.partition(" ")[0]), result=result)
 
 
 def fault_of(error: BaseException) -> str:

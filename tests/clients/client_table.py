@@ -103,7 +103,7 @@ def codex(
         MODULES / ".bin" / "codex",
         "exec",
         "--skip-git-repo-check",
-        "--dangerously-bypass-approvals-and-sandbox",
+        "--dangerously-bypass-approvals-and-sandbox",  # it calls echo alone
     ]
     first, second = QUESTIONS
     return [[*started, first], [*started, "resume", "--last", second]]

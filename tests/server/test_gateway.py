@@ -340,3 +340,32 @@ def test_a_body_that_cannot_be_read_is_the_providers_to_judge(store: rs.Store) -
 
     assert (response.status_code, response.text) == (422, "no")
     assert json.loads(seen[0])["messages"] == [{"role": "assistant", "tool_calls": 5}]
+
+
+def test_a_miss_is_counted_and_the_connection_goes_on(provider: Provider, store: rs.Store) -> None:
+    """Two runs of one prompt with equal ids; nothing tells the third request whose it is."""
+    provider.script = lambda asked: Answer(
+        message=rs.assistant(
+            rs.ThinkingBlock(thought="Look.", source_field="reasoning_content"),
+            rs.ToolCallBlock(id="functions.ls:0", name="ls", parameters={}),
+        )
+    )
+    function = {"name": "ls", "arguments": "{}"}
+    call = {"id": "functions.ls:0", "type": "function", "function": function}
+    answered = [
+        WEATHER,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "a"},
+    ]
+    with (
+        serving(store, options(provider)) as address,
+        httpx2.Client(base_url=address) as client,
+    ):
+        replies = [
+            client.post("/v1/chat/completions", json={"model": "deepseek-chat", "messages": sent})
+            for sent in ([WEATHER], [WEATHER], answered)
+        ]
+        metrics = client.get("/metrics").text
+
+    assert replies[-1].headers["X-Reasoning-Restored"] == "0/1; missed=1 (ambiguous)"
+    assert 'result="missed"} 1\n' in metrics
