@@ -278,6 +278,16 @@ def _unbind_responses(parts: Sequence[Any]) -> list[Any]:
 
 _LAST_RESPONSE: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
+
+def _ends_messages(event: Any) -> bool:
+    """Whether a reply is whole: some clients read no further than its stop reason."""
+    if not isinstance(event, Mapping):
+        return False
+    delta = event.get("delta")
+    is_stopped = isinstance(delta, Mapping) and delta.get("stop_reason") is not None
+    return event.get("type") == "message_stop" or is_stopped
+
+
 FORMS: Final[Mapping[str, BodyForm]] = {
     "/chat/completions": BodyForm(
         api="openai.chat",
@@ -310,7 +320,7 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         unbind=list,
         system_key="system",
         history="anthropic",
-        ends=lambda event: isinstance(event, Mapping) and event.get("type") == "message_stop",
+        ends=_ends_messages,
     ),
 }
 """The form of the requests whose path ends so."""

@@ -25,7 +25,11 @@ IDS: Mapping[str, Any] = {
     "counted": lambda number, step: f"functions.get_weather:{step}",
 }
 RESTORED = re.compile(r"(\d+)/(\d+)(?:; missed=(\d+) \([\w ,]+\))?")
-RUNS = [(name, form) for name, client in CLIENTS.items() for form in client.forms]
+RUNS = [
+    pytest.param(name, form, id=f"{name} {form}", marks=client.marks)
+    for name, client in CLIENTS.items()
+    for form in client.forms
+]
 
 
 @contextmanager
@@ -66,7 +70,7 @@ def text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(one["text"] for one in content)
 
 
-@pytest.mark.parametrize(("name", "form"), RUNS, ids=[" ".join(one) for one in RUNS])
+@pytest.mark.parametrize(("name", "form"), RUNS)
 def test_the_store_has_what_provider_and_client_said(name: str, form: str, tmp_path: Path) -> None:
     """No request is refused; one session, one branch, each thought, text, call and result."""
     client = CLIENTS[name]
@@ -95,6 +99,20 @@ def test_the_store_has_what_provider_and_client_said(name: str, form: str, tmp_p
     texts = [one.text for one in history if one.role == "user" and one.text]
     assert (texts, results) == client_said(provider.asked[-1].body)
     assert branches == 1
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_page_names_the_clients_that_are_refused_without_the_gateway(
+    name: str, tmp_path: Path
+) -> None:
+    """Each asks the strict provider itself."""
+    client = CLIENTS[name]
+    provider = ClientsProvider()
+    with provider.listening():
+        run(client, provider.address, tmp_path, client.forms[0])
+
+    assert provider.asked != []
+    assert (provider.refused == []) is client.passes_alone
 
 
 def run_steps(address: str, seed: int) -> int:

@@ -20,6 +20,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.server.limits import Limits
 from reasoning_store.server.options import ServerOptions
+from reasoning_store.testing import stream
 from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
 from tests.server.served import Served
@@ -369,3 +370,28 @@ def test_a_miss_is_counted_and_the_connection_goes_on(provider: Provider, store:
 
     assert replies[-1].headers["X-Reasoning-Restored"] == "0/1; missed=1 (ambiguous)"
     assert 'result="missed"} 1\n' in metrics
+
+
+def test_a_reply_of_claude_is_stored_before_its_stop_reason_is_passed_on(
+    provider: Provider, store: rs.Store
+) -> None:
+    """A client that reads no further sends its next request at once."""
+    message = rs.assistant("It is 4 C.")
+    events = list(stream(message, api="anthropic.messages", pieces=1))
+    until = threading.Event()
+    provider.script = lambda asked: Answer(
+        message=message, pieces=1, hold_after=len(events) - 1, until=until
+    )
+    asked = {"model": "claude-sonnet-4-6", "max_tokens": 10, "messages": [WEATHER], "stream": True}
+    with (
+        serving(store, options(provider, "anthropic")) as address,
+        httpx2.stream("POST", f"{address}/v1/messages", json=asked) as response,
+    ):
+        for line in response.iter_lines():
+            if "stop_reason" in line and "end_turn" in line:
+                break
+        (session,) = store.sessions().items
+        last = session.history()[-1].message
+        until.set()
+
+    assert (last.text, last.status) == ("It is 4 C.", "complete")
