@@ -77,7 +77,7 @@ class Chat:
     def usage(self) -> None:
         """/usage: what the next request counts, and how well that is known"""
         usage = self.session.usage(**self.to)
-        print(f"{usage.effective} tokens ({usage.exactness}); with all thinking: {usage.raw}")
+        print(f"{usage.mark}{usage} tokens ({usage.exactness}); with all thinking: {usage.raw}")
 
     def what_if(self) -> None:
         """/what-if: what every other policy would send"""

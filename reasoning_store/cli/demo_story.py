@@ -291,7 +291,7 @@ def _look_at_request(stage: Stage, session: Session) -> None:
 
 def _show_usage(stage: Stage, session: Session) -> None:
     usage = session.usage(limit=LIMIT)
-    stage.labelled("usage", f"{usage} tokens of the model's context window")
+    stage.labelled("usage", f"{usage.mark}{usage} tokens of the model's context window")
     stage.page.bar(usage.effective / LIMIT, "green")
     stage.line()
 

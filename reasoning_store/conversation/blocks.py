@@ -15,7 +15,9 @@ Metadata: TypeAlias = Mapping[str, Any]
 Role: TypeAlias = Literal["user", "assistant", "tool", "system"]
 Status: TypeAlias = Literal["complete", "streaming", "interrupted", "erased"]
 Exactness: TypeAlias = Literal["exact", "reported", "estimated"]
-"""How exact a number is, from the best to the worst."""
+"""How exact a stored number is, from the best to the worst."""
+CountExactness: TypeAlias = Literal["exact", "calibrated", "approximate", "reported", "estimated"]
+"""How exact the count of a request is, from the best to the worst."""
 EXACTNESS: Final[tuple[Exactness, ...]] = get_args(Exactness)
 MOST_TOKENS: Final = (1 << 40) - 1
 """The largest number of tokens that a report can hold."""

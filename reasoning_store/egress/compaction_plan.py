@@ -25,11 +25,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from reasoning_store.conversation.blocks import CountExactness
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.settings import Strip
 from reasoning_store.conversation.validation import check_share, check_tokens
 from reasoning_store.egress.budget import THRESHOLD
-from reasoning_store.egress.token_counts import CountExactness
+from reasoning_store.egress.token_counts import exactness_mark
 from reasoning_store.egress.turn_boundaries import Layout, Range, TurnBoundaries
 
 Action: TypeAlias = Literal["none", "warn", "strip", "clear", "summarize", "refuse"]
@@ -109,6 +110,8 @@ class Plan:
     """Its branch. The plan is valid as long as its range there does not change."""
     basis: object = field(default=None, repr=False)
     """The state of the range, by which the session sees that it is untouched."""
+
+    mark = property(exactness_mark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

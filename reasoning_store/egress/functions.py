@@ -98,7 +98,7 @@ def effective_tokens(
     to = find_target(provider, model, api, base_url)
     chosen = resolve_settings(settings).settings
     selection = _selection.select(view, turn_positions(view), chosen, to)
-    return count_view(view, selection, RequestInputs.of(_default_counter(), system, tools))
+    return count_view(view, selection, RequestInputs.of(_default_counter(), system, tools), to)
 
 
 def what_if(

@@ -140,7 +140,7 @@ def build(
     is_paused = bool(view) and view[-1].message.is_paused
     return Request(
         body=body,
-        tokens=count_view(view, selection, inputs),
+        tokens=count_view(view, selection, inputs, to),
         verdicts=selection.verdicts,
         warnings=first_of_each_code(
             [
@@ -162,12 +162,12 @@ def build(
 
 
 def count_view(
-    view: Sequence[ViewedMessage], selection: Selection, inputs: RequestInputs
+    view: Sequence[ViewedMessage], selection: Selection, inputs: RequestInputs, to: Target
 ) -> TokenCount:
     """Return the count of the request that sends this selection of a view."""
-    return sum_counts(
-        (item.counts for item in view), selection.withheld, inputs.fixed, inputs.counter.encoding
-    )
+    counts = (item.counts for item in view)
+    encoding = inputs.counter.encoding
+    return sum_counts(counts, selection.withheld, inputs.fixed, encoding, to.model)
 
 
 def _checked(earlier: Request, name: str = "earlier") -> Request:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
     MOST_TOKENS,
     Block,
+    CountExactness,
     Counts,
     Exactness,
     MediaBlock,
@@ -32,7 +33,7 @@ from reasoning_store.tokens import (
     Counter,
     worst,
 )
-from reasoning_store.wire import content_parts
+from reasoning_store.wire import content_parts, contract_lookup
 
 FRAMING = 4
 """The tokens of a message apart from its blocks: its role, its beginning and its end."""
@@ -44,10 +45,6 @@ MEDIA: Mapping[MediaKind, int] = {"image": 1_100, "audio": 1_600, "video": 8_000
 
 
 _NOTHING = Count(0, "exact")
-
-
-CountExactness: TypeAlias = Literal[Exactness, "calibrated"]
-"""How good a count is: as its worst part, or ``calibrated`` by a provider's report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,11 @@ class TokensByKind:
     """The thinking that is left out."""
 
 
+def exactness_mark(counted: Any) -> str:
+    """The sign that a page puts before a number: ``~``, or nothing where the count is exact."""
+    return "" if counted.exactness == "exact" else "~"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCount:
     """The tokens of a request.
@@ -99,6 +101,8 @@ class TokenCount:
 
     def __str__(self) -> str:
         return str(self.effective)
+
+    mark = property(exactness_mark)
 
 
 def count_message(message: Message, counter: Counter) -> Counts:
@@ -170,11 +174,11 @@ def count_fixed(
 
 
 def sum_counts(
-    counts: Iterable[Counts], withheld: int, fixed: FixedCount, encoding: str
+    counts: Iterable[Counts], withheld: int, fixed: FixedCount, encoding: str, model: str | None
 ) -> TokenCount:
     """Return the count of a view of which ``withheld`` tokens of thinking are left out."""
     visible = thinking = 0
-    labels = {fixed.exactness}
+    labels = {fixed.exactness, exactness_for(model, encoding)}
     for part in counts:
         visible += part.visible
         thinking += sum(part.thinking)
@@ -185,8 +189,13 @@ def sum_counts(
     )
 
 
+def exactness_for(model: str | None, encoding: str) -> CountExactness:
+    """Return how good counts in an encoding are for a model: exact where it is the model's own."""
+    return "exact" if contract_lookup.find_encoding(model) == encoding else "approximate"
+
+
 def count_fields(
-    fixed: FixedCount, visible: int, thinking: int, withheld: int, exactness: Exactness
+    fixed: FixedCount, visible: int, thinking: int, withheld: int, exactness: CountExactness
 ) -> dict[str, Any]:
     """Return the fields of a ``TokenCount`` with these parts."""
     kinds = TokensByKind(

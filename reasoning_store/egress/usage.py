@@ -28,6 +28,7 @@ from reasoning_store.egress.token_counts import (
     TokenCount,
     TokensByKind,
     count_fields,
+    exactness_for,
 )
 from reasoning_store.egress.verdicts import VerdictRule
 from reasoning_store.tokens import worst
@@ -126,7 +127,7 @@ def count_usage(
         _weigh_apart(thinking, thinker, position)
     kept = _kept_tokens(thinking, origin_of, settings, to)
     every_thought = sum(every for every, _ in _by_kind(head).values())
-    exactness = worst(head.exactness, fixed.exactness)
+    exactness = worst(head.exactness, fixed.exactness, exactness_for(to.model, encoding))
     fields = count_fields(fixed, head.visible, kept, every_thought - kept, exactness)
     return ContextUsage(**fields, encoding=encoding, limit=limit)
 

@@ -68,7 +68,7 @@ def cells_of(row: Alternative) -> tuple[str, ...]:
         "*" if row.current else "",
         "yes" if row.include_in_context else "no",
         row.strip_from_context,
-        str(row.tokens.effective),
+        f"{row.tokens.mark}{row.tokens}",
         "yes" if row.legal else "no",
         "-" if row.first_change is None else str(row.first_change),
     )
@@ -94,7 +94,7 @@ def what_if(
             Alternative(
                 include_in_context=choice.include_in_context,
                 strip_from_context=choice.strip_from_context,
-                tokens=count_view(view, selection, inputs),
+                tokens=count_view(view, selection, inputs, to),
                 legal=not _would_be_refused(selection.warnings, to.contract),
                 warnings=selection.warnings,
                 first_change=next(changes, None),

@@ -30,9 +30,9 @@ from functools import partial
 from threading import Lock
 from traceback import walk_tb
 from types import CodeType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, get_args
 
-from reasoning_store.conversation.blocks import EXACTNESS, Exactness
+from reasoning_store.conversation.blocks import CountExactness, Exactness
 from reasoning_store.conversation.errors import SettingError
 from reasoning_store.conversation.notices import give_notice
 from reasoning_store.tokens import vocabularies
@@ -97,9 +97,13 @@ class Counter(Protocol):
         """Count ``text`` as plain text. The same text gives the same count, from any thread."""
 
 
-def worst(*labels: Exactness) -> Exactness:
-    """Return the label of a sum: ``estimated`` outweighs ``reported`` outweighs ``exact``."""
-    return max(labels, key=EXACTNESS.index, default="exact")
+_LABELS: Final = get_args(CountExactness)
+Label = TypeVar("Label", Exactness, CountExactness)
+
+
+def worst(*labels: Label) -> Label:
+    """Return the label of a sum: that of its worst part."""
+    return max(labels, key=_LABELS.index, default="exact")
 
 
 class Encoding(Protocol):

@@ -105,6 +105,7 @@ class _Tables:
     contracts: tuple[Contract, ...]
     models: tuple[ModelRules, ...]
     templates: tuple[Template, ...]
+    encodings: Mapping[str, Sequence[str]]
 
 
 # Finding
@@ -177,6 +178,12 @@ def find_host(provider: str | None, base_url: str | None = None) -> Host | None:
 def find_maker(model: str | None) -> Host | None:
     """Return the provider that makes a model, where its name shows it."""
     return next((item for item in hosts() if matches_model(model, item.models)), None)
+
+
+def find_encoding(model: str | None) -> str | None:
+    """Return the encoding of a model's own tokenizer, where it is one that can be counted in."""
+    encodings = _tables().encodings
+    return next((name for name in encodings if matches_model(model, (*encodings[name],))), None)
 
 
 def api_of_address(base_url: str | None, known: Host | None = None) -> str | None:
@@ -417,6 +424,7 @@ def _read(data: Mapping[str, Any]) -> _Tables:
         tuple(_contract(row) for row in data["contract"]),
         tuple(_model_rules(row) for row in data.get("model", ())),
         tuple(Template(**_fields(Template, row)) for row in data.get("template", ())),
+        data["encoding"],
     )
 
 

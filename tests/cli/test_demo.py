@@ -106,10 +106,10 @@ def test_the_strict_server_refuses_a_list_of_messages_and_takes_the_request(out:
 
 
 def test_the_setting_that_the_demo_changes_sends_what_the_table_showed(out: str) -> None:
-    before, after = re.findall(r"^usage +(\d+)/1000", out, re.MULTILINE)
+    before, after = re.findall(r"^usage +~(\d+)/1000", out, re.MULTILINE)
 
     assert int(before) < int(after)
-    assert re.search(rf"^ +yes +none +{after} ", out, re.MULTILINE)
+    assert re.search(rf"^ +yes +none +~{after} ", out, re.MULTILINE)
 
 
 def test_the_demo_leaves_a_database_and_a_page_with_commands_that_open_them(

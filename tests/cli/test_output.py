@@ -78,7 +78,7 @@ def test_a_terminal_gets_colour_and_a_bar(folder: Path) -> None:
     with at_a_terminal(folder, words, **URL) as (_, until):
         seen = until("room left")
 
-    assert "\x1b[1;32m54/100\x1b[0m" in seen
+    assert "\x1b[1;32m~54/100\x1b[0m" in seen
     assert "[######################..................] 54%" in seen
 
 
@@ -155,7 +155,7 @@ def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
     """FORCE_COLOR, for a pager that shows it."""
     ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "usage", "chat-42", FORCE_COLOR="1")
 
-    assert "\x1b[1m54" in ran.stdout
+    assert "\x1b[1m~54" in ran.stdout
 
 
 def test_data_and_messages_do_not_mix(here: Here) -> None:

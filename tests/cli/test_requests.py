@@ -52,7 +52,7 @@ def test_an_explanation_says_for_whom_the_request_is(here: Here, names: str, who
     """What goes, and why, depends on it, and no one may have named it."""
     told = here(f"context chat-42 --explain {names}").out
 
-    assert re.search(rf"^\d+ of \d+ tokens would be sent to {re.escape(whom)}$", told, re.M)
+    assert re.search(rf"^~\d+ of ~\d+ tokens would be sent to {re.escape(whom)}$", told, re.M)
 
 
 def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
@@ -61,7 +61,7 @@ def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
 
     assert '+      "reasoning_content": "Bergen is wetter."' in ran.out
     assert "The tool says 4 C." not in ran.out
-    assert ran.out.splitlines()[-1] == "54 -> 59 tokens (+5)"
+    assert ran.out.splitlines()[-1] == "~54 -> ~59 tokens (+5)"
 
 
 def test_a_matrix_shows_every_policy(here: Here) -> None:
@@ -171,8 +171,8 @@ def test_fail_over_is_for_scripts(here: Here) -> None:
     over = here("usage chat-42 --limit 60 --fail-over 0.85")
     under = here("usage chat-42 --limit 60 --fail-over 0.9")
 
-    assert (over.code, over.out) == (Exit.OVER, "54/60\n")
-    assert (under.code, under.out) == (Exit.DONE, "54/60\n")
+    assert (over.code, over.out) == (Exit.OVER, "~54/60\n")
+    assert (under.code, under.out) == (Exit.DONE, "~54/60\n")
     assert "90% of the limit is used, more than 85%" in over.err
 
 
@@ -221,9 +221,9 @@ def test_a_plan_is_shown_applied_and_undone(here: Here) -> None:
 
     assert plan["toSummarize"] == {"first": 1, "last": 4}
     assert done.code == Exit.DONE
-    assert int(after) == done.data["effective"] < plan["effective"]
+    assert int(after.lstrip("~")) == done.data["effective"] < plan["effective"]
     assert undone.out == "the messages 1-4 are sent again\n"
-    assert here("usage chat-42").out == "54\n"
+    assert here("usage chat-42").out == "~54\n"
 
 
 def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
@@ -245,7 +245,7 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
     assert "--apply\n" in planned.err
     assert done.data["cleared"] == {"first": 1, "last": 6}
     assert done.data["compaction"]["kind"] == "clearing"
-    assert here("usage tools").out == f"{done.data['effective']}\n" != before
+    assert here("usage tools").out == f"~{done.data['effective']}\n" != before
     assert "tool results cleared" in here("compact list tools").out
     (row,) = here("compact list tools --json").data
     assert (row["kind"], row["first"], row["last"], row["summary"]) == ("clearing", 1, 6, None)

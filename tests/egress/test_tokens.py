@@ -13,6 +13,7 @@ import reasoning_store as rs
 from reasoning_store.conversation.placeholders import PLACEHOLDER, cleared
 from reasoning_store.egress.token_counts import count_message
 from reasoning_store.tokens import counter
+from reasoning_store.tokens.counter import MOST_CHARS
 from tests.egress.histories import (
     CLAUDE,
     EVERYTHING,
@@ -23,6 +24,7 @@ from tests.egress.histories import (
     thought,
     views,
 )
+from tests.properties import each
 
 results = st.one_of(
     st.text(max_size=60),
@@ -197,13 +199,13 @@ def test_the_label_is_the_worst_in_the_view(worse: str) -> None:
     usage = rs.Usage(reasoning=5) if worse == "reported" else None
     messages = [*TWO_TURNS, rs.assistant(rs.ThinkingBlock(encrypted="RU5D"), "x", usage=usage)]
 
-    assert rs.effective_tokens(messages).exactness == worse
+    assert rs.effective_tokens(messages, model="gpt-5.2").exactness == worse
 
 
 @pytest.mark.parametrize(
     ("messages", "label"),
     [
-        (TWO_TURNS, "exact"),
+        (TWO_TURNS, "approximate"),
         ((rs.assistant(SIGNED, "x", usage=rs.Usage(reasoning=3), origin=CLAUDE),), "reported"),
         ((rs.assistant(SIGNED, "x", origin=CLAUDE),), "estimated"),
         ((rs.user(rs.MediaBlock(kind="image", mime_type="image/png", url="x")),), "estimated"),
@@ -213,6 +215,53 @@ def test_the_label_is_the_worst_in_the_view(worse: str) -> None:
 def test_a_count_says_how_it_came_about(messages: tuple[rs.Message, ...], label: str) -> None:
     """Counted, told by the provider, or guessed."""
     assert rs.effective_tokens(messages).exactness == label
+
+
+@each(
+    "model, o200k, cl100k",
+    [
+        ("gpt-5.2", "exact", "approximate"),
+        ("openai/gpt-oss-120b", "exact", "approximate"),
+        ("gpt-4-turbo", "approximate", "exact"),
+        ("gpt-6", "approximate", "approximate"),
+        ("claude-opus-5", "approximate", "approximate"),
+        ("deepseek-chat", "approximate", "approximate"),
+        (None, "approximate", "approximate"),
+    ],
+)
+def test_a_count_is_exact_only_in_the_tokenizer_of_the_model(
+    model: str | None, o200k: str, cl100k: str
+) -> None:
+    """In every other it is approximate, and a page puts a sign before it."""
+    for encoding, label in (("o200k_base", o200k), ("cl100k_base", cl100k)):
+        with rs.Store("sqlite://", encoding=encoding) as store:
+            session = store.session(create=True)
+            session.append(list(TWO_TURNS))
+            usage = session.usage(model=model)
+            request = session.build_request(model=model).tokens
+            choices = [row.tokens for row in session.what_if(model=model).rows]
+            plan = session.compression(limit=1_000, model=model)
+
+        assert {one.exactness for one in (usage, request, *choices)} == {label}
+        assert plan.exactness == label
+        assert usage.mark == ("" if label == "exact" else "~")
+
+
+@pytest.mark.parametrize("part", ["system", "tools"])
+def test_an_estimated_system_prompt_or_tool_makes_the_count_an_estimate(part: str) -> None:
+    """System and tools are a part of the request."""
+    guessed = "a" * (2 * MOST_CHARS)
+    fixed: dict[str, Any] = {"system": guessed} if part == "system" else {"tools": [{"x": guessed}]}
+    to: dict[str, Any] = {"model": "gpt-5.2"}
+    with rs.Store("sqlite://") as store:
+        session = store.session(create=True)
+        session.append(rs.user("Hi"))
+
+        for count in (
+            rs.effective_tokens([rs.user("Hi")], **to, **fixed),
+            session.usage(**to, **fixed),
+        ):
+            assert count.exactness == "estimated"
 
 
 @pytest.mark.parametrize("reported", [-1, 1 << 40, 1 << 70])

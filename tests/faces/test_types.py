@@ -116,7 +116,9 @@ def test_what_leaves_has_types() -> None:
 
     count = rs.effective_tokens(messages, settings=by_key, system="Be brief.", tools=TOOLS)
     assert_type((count.effective, count.raw, count.fixed), tuple[int, int, int])
-    assert_type(count.exactness, Literal["exact", "reported", "estimated", "calibrated"])
+    assert_type(
+        count.exactness, Literal["exact", "calibrated", "approximate", "reported", "estimated"]
+    )
     assert_type(count.encoding, str)
     for row in rs.what_if(messages, settings=settings).rows:
         assert_type(row, rs.results.Alternative)

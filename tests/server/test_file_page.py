@@ -57,7 +57,7 @@ def test_the_page_shows_what_the_verbs_return(session: rs.Session) -> None:
     assert all(one.reason in text and one.rule in text for one in request.verdicts)
     assert f"{request.tokens.effective}/1000 tokens" in text
     for row in session.what_if().rows:
-        assert re.search(rf"<td[^>]*>{row.tokens.effective}\b", page)
+        assert re.search(rf"<td[^>]*>~{row.tokens.effective}\b", page)
     assert '"content": "And now?"' in text
     assert "curl" in text
     assert "+++ next" in text

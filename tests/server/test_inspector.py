@@ -111,7 +111,7 @@ def test_each_thought_has_the_verdict_of_the_request(
 
     assert marks(page) == ["sent" if one.kept else "left out" for one in request.verdicts]
     assert all(one.reason in page for one in request.verdicts)
-    assert f"<strong>{request.tokens.effective}</strong> tokens" in page
+    assert f"<strong>~{request.tokens}</strong> tokens" in page
     assert session.settings.resolved()["reasoning.includeInContext"].layer == "default"
 
 
@@ -124,7 +124,7 @@ def test_a_page_shows_the_changes_before_they_are_saved(
         session.build_request(settings={"reasoning.includeInContext": True}),
     )
     gain = after.tokens.effective - before.tokens.effective
-    words = f"messages 2 and 4 is sent, too; {after.tokens.effective} tokens (+{gain})"
+    words = f"messages 2 and 4 is sent, too; ~{after.tokens} tokens (+{gain})"
 
     assert f"Turned on: the thinking of {words}" in text_of(browser.get(PAGE).text)
     assert f"not saved. The thinking of {words}" in text_of(browser.get(KEEP).text)
@@ -232,14 +232,14 @@ def test_the_matrix_has_each_choice_and_leads_to_it(
 ) -> None:
     """A link gives the page of its number."""
     page = browser.get(PAGE).text
-    cells = re.findall(r'<td[^>]*><a href="([^"]+)"[^>]*>(\d+)</a>', page)
+    cells = re.findall(r'<td[^>]*><a href="([^"]+)"[^>]*>~(\d+)</a>', page)
     rows = session.what_if().rows
 
     assert sorted(int(tokens) for _, tokens in cells) == sorted(
         row.tokens.effective for row in rows
     )
     for address, tokens in cells[:2]:
-        assert f"<strong>{tokens}</strong> tokens" in browser.get(html.unescape(address)).text
+        assert f"<strong>~{tokens}</strong> tokens" in browser.get(html.unescape(address)).text
 
 
 def test_the_parts_of_the_bar_add_up(browser: TestClient, session: rs.Session) -> None:
@@ -249,7 +249,7 @@ def test_the_parts_of_the_bar_add_up(browser: TestClient, session: rs.Session) -
     assert table is not None
     *parts, withheld, room = map(int, re.findall(r"<td>(\d+)</td>", table[1]))
 
-    assert f"<strong>{sum(parts)}/1000</strong>" in page
+    assert f"<strong>~{sum(parts)}/1000</strong>" in page
     assert (withheld, room) == (0, 1000 - sum(parts))
 
 
@@ -305,16 +305,16 @@ def test_a_plan_says_its_effect_is_applied_and_is_undone(
     before = session.usage().effective
 
     page = browser.get(address).text
-    assert f"{before} \N{RIGHTWARDS ARROW} {plan.after} tokens" in text_of(page)
+    assert f"~{before} \N{RIGHTWARDS ARROW} ~{plan.after} tokens" in text_of(page)
     assert [int(n) for n in re.findall(r"<td>&minus;(\d+)</td>", page)] == [
         step.tokens for step in plan.steps
     ]
     made = browser.post("/session/compact", data=form(page, "/session/compact")).text
 
-    assert f"<strong>{plan.after}/600</strong>" in made
+    assert f"<strong>~{plan.after}/600</strong>" in made
     assert session.usage().effective == plan.after
     undone = browser.post("/session/undo", data=form(made, "/session/undo")).text
-    assert f"<strong>{before}/600</strong>" in undone
+    assert f"<strong>~{before}/600</strong>" in undone
     assert session.usage().effective == before
 
 

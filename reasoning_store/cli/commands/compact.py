@@ -162,7 +162,8 @@ def _check_range(plan: Plan, summary_range: str | None) -> None:
 def _print_plan(call: Call, plan: Plan) -> None:
     def write_page(page: Page) -> None:
         page.line(f"{plan.action}: {', '.join(plan.reasons)}", "bold")
-        page.line(f"now {plan.effective}, then {plan.after}, of {plan.usable} usable")
+        now, then = (f"{plan.mark}{tokens}" for tokens in (plan.effective, plan.after))
+        page.line(f"now {now}, then {then}, of {plan.usable} usable")
         if plan.steps:
             page.table(
                 ("step", "what", "frees"),
@@ -221,7 +222,7 @@ def _print_result(
             page.line(f"summary {made.id} replaces the messages {made.first}-{made.last}")
         if plan.to_clear is not None:
             page.line(f"the tool results up to {plan.to_clear.last} are cleared")
-        page.line(f"{plan.effective} -> {effective} tokens")
+        page.line(f"{plan.mark}{plan.effective} -> {plan.mark}{effective} tokens")
 
     print_answer(
         call,

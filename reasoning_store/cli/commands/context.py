@@ -92,8 +92,9 @@ def _print_verdicts(page: Page, request: Request) -> None:
         right=("message", "block", "tokens"),
         styles=lambda row: "green" if row[3].startswith("sent") else "dim",
     )
-    tokens = f"{request.tokens.effective} of {request.tokens.raw} tokens"
-    page.line(f"{tokens} would be sent to {_target_text(request)}")
+    tokens = request.tokens
+    counted = f"{tokens.mark}{tokens} of {tokens.mark}{tokens.raw} tokens"
+    page.line(f"{counted} would be sent to {_target_text(request)}")
     page.line()
     page.table(
         ("setting", "value", "from"),
@@ -120,7 +121,9 @@ def _print_difference(call: Call, now: Request, other: Request, changes: list[st
         for line in lines:
             page.line(line, _COLOURS.get(line[:1], ""))
         page.line(
-            f"{now.tokens.effective} -> {other.tokens.effective} tokens ({difference:+d})", "bold"
+            f"{now.tokens.mark}{now.tokens} -> {other.tokens.mark}{other.tokens} tokens"
+            f" ({difference:+d})",
+            "bold",
         )
 
     print_answer(

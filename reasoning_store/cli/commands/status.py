@@ -45,7 +45,7 @@ def print_status(call: Call) -> None:
     with store_access.open_to_read(call) as store:
         found, revision = store.sessions(limit=_COUNTED), store.revision
         others = any(store.owners(limit=2).items)
-        latest = [(session, session.usage().effective) for session in found.items[:_LATEST]]
+        latest = [(session, session.usage()) for session in found.items[:_LATEST]]
     place = str(path or ("in memory" if store_access.is_in_memory(call) else "PostgreSQL"))
     size = None if path is None else path.stat().st_size
 
@@ -60,8 +60,8 @@ def print_status(call: Call) -> None:
             page.table(
                 ("last message", "session", "next request", "title"),
                 [
-                    (local_time(one.updated_at), one.id, str(effective), one.title or "")
-                    for one, effective in latest
+                    (local_time(one.updated_at), one.id, f"{usage.mark}{usage}", one.title or "")
+                    for one, usage in latest
                 ],
                 right=("next request",),
             )
@@ -76,8 +76,8 @@ def print_status(call: Call) -> None:
             "sessions": len(found.items),
             "moreSessions": found.next is not None,
             "latest": [
-                {**answer_fields(one, "id title updatedAt"), "effective": effective}
-                for one, effective in latest
+                {**answer_fields(one, "id title updatedAt"), "effective": usage.effective}
+                for one, usage in latest
             ],
         },
         write_page,

@@ -90,7 +90,7 @@ def usage(
     }
 
     def write_page(page: Page) -> None:
-        page.line(str(found), "bold" if share is None else _style(share))
+        page.line(f"{found.mark}{found}", "bold" if share is None else _style(share))
         if share is not None and is_for_person():
             page.bar(share, _style(share))
         if breakdown or is_for_person():

@@ -239,7 +239,7 @@ def _field(control: Control, requests: Requests) -> Field:
 def _tokens(row: Alternative, requests: Requests) -> str:
     difference = row.tokens.effective - requests.now.tokens.effective
     refused = "" if row.legal else ", may be refused"
-    return f"{row.tokens.effective} tokens ({signed(difference)}){refused}"
+    return f"{row.tokens.mark}{row.tokens} tokens ({signed(difference)}){refused}"
 
 
 def _flip_effect(control: Control, requests: Requests) -> str:
@@ -268,8 +268,9 @@ def _difference(before: Request, after: Request) -> str:
     ]
     if not parts:
         return ""
-    tokens = after.tokens.effective
-    parts.append(f"{tokens} tokens ({signed(tokens - before.tokens.effective)})")
+    tokens = after.tokens
+    more_tokens = signed(tokens.effective - before.tokens.effective)
+    parts.append(f"{tokens.mark}{tokens} tokens ({more_tokens})")
     return "; ".join(parts)
 
 

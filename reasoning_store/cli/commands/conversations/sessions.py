@@ -137,8 +137,8 @@ def show(call: Call, where: Where) -> None:
             page.line(session.title)
         page.line(f"last message {local_time(session.updated_at)}")
         page.line(
-            f"next request {usage.effective} tokens,"
-            f" {usage.raw} with all thinking ({usage.exactness})"
+            f"next request {usage.mark}{usage} tokens,"
+            f" {usage.mark}{usage.raw} with all thinking ({usage.exactness})"
         )
         page.line()
         branch_table(page, branches)
