@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reasoning_store.search_results import Hit, Thought
     from reasoning_store.sessions.identified import ClientConversation
     from reasoning_store.sessions.settings import OwnerSettings
+    from reasoning_store.wire.contract_tables import Contracts
 
 
 class Owner:
@@ -45,6 +46,11 @@ class Owner:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {describe(self._owner)}>"
+
+    @property
+    def contracts(self) -> Contracts:
+        """The hosts and models that this store knows, for functions that take ``contracts``."""
+        return self._state.contracts
 
     @property
     def settings(self) -> OwnerSettings:

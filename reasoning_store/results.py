@@ -39,6 +39,7 @@ from reasoning_store.search_results import Hit, Thought
 from reasoning_store.sessions.identified import ClientConversation, RestoredReply
 from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
 from reasoning_store.stored_values import Branch, Compaction, Stored, Version
+from reasoning_store.wire.contract_tables import Contracts
 from reasoning_store.wire.registry import AdapterRegistry
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "ClientConversation",
     "Compaction",
     "ContextUsage",
+    "Contracts",
     "Deleted",
     "Erased",
     "Explanation",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import _thread
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_number, check_text, check_truth
 from reasoning_store.ledger.database import opening, schema_version
 from reasoning_store.ledger.ledger import Ledger
@@ -18,13 +16,12 @@ from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
+from reasoning_store.wire.own_contracts import OwnContracts, read_contracts
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
-Contracts: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
-"""A TOML file with contracts of an application's own, or a mapping of the same form."""
 
 
 class Store(Owner):
@@ -36,8 +33,8 @@ class Store(Owner):
     nothing: also a file that cannot be written, or one in a folder that cannot. ``schema`` is
     the schema of the tables on a PostgreSQL server: where they are found, else
     ``reasoning_store``; ``?schema=`` in the URL does the same. ``contracts`` are hosts and models
-    of your own, in a TOML file or a mapping; they hold for the whole process. Without it the
-    file that ``REASONING_STORE_CONTRACTS`` names is read. A reply that arrives is written every
+    of your own, in a TOML file or a mapping; they hold for this store. Without it the file that
+    ``REASONING_STORE_CONTRACTS`` names is read. A reply that arrives is written every
     ``draft_seconds`` (1), or every ``followed_seconds`` (0.2) while another process follows it.
     ``readers`` (8) is how many reads of an SQLite file run at once, and how many connections a
     store keeps to a server.
@@ -55,12 +52,12 @@ class Store(Owner):
         encoding: str = DEFAULT_ENCODING,
         read_only: bool = False,
         schema: str | None = None,
-        contracts: Contracts | None = None,
+        contracts: OwnContracts | None = None,
         draft_seconds: float | None = None,
         followed_seconds: float | None = None,
         readers: int = opening.CONNECTIONS,
     ) -> None:
-        _load_contracts(contracts)
+        known = read_contracts(contracts)
         counter(encoding)  # refuses an unknown name now, and loads nothing yet
         if masker is not None:
             from reasoning_store.ingress.masking import check_masker
@@ -72,7 +69,7 @@ class Store(Owner):
         where = opening.with_schema(url, schema)
         ledger = Ledger.open(where, connections=readers, read_only=read_only)
         draft_writer = DraftWriter(ledger, draft_seconds, followed_seconds)
-        super().__init__(StoreState(ledger, masker, encoding, draft_writer), "")
+        super().__init__(StoreState(ledger, masker, encoding, draft_writer, known), "")
         self._only = None
         self._place = opening.without_secrets(url)
         is_file = opening.parse_url(url).get_backend_name() == "sqlite"
@@ -146,33 +143,3 @@ def upgrade(url: str, *, schema: str | None = None) -> str:
     """
     opening.upgrade(opening.with_schema(url, schema))
     return schema_version.REVISIONS[-1]
-
-
-def _load_contracts(given: Contracts | None) -> None:
-    """Let an application's own contracts hold in this process."""
-    source = os.environ.get("REASONING_STORE_CONTRACTS") if given is None else given
-    if not source:
-        return
-    from reasoning_store.wire.own_contracts import add_contracts
-
-    if isinstance(source, str | os.PathLike):
-        add_contracts(os.fspath(source), _read_toml(os.fspath(source)))
-    else:
-        add_contracts("contracts", source)
-
-
-def _read_toml(name: str) -> dict[str, Any]:
-    import tomllib
-
-    try:
-        with open(name, "rb") as file:
-            return tomllib.load(file)
-    except OSError as error:
-        raise InvalidCall(
-            f"contracts: {name} cannot be read: {error.strerror}",
-            hint="name a TOML file, or pass a mapping",
-        ) from None
-    except ValueError as error:
-        raise InvalidCall(
-            f"contracts: {name} is not TOML: {error}", hint="its tables are [[host]] and more"
-        ) from None

@@ -1,4 +1,4 @@
-"""State that all handles of one store share: ledger, masker, encoding, draft writer.
+"""State that all handles of one store share: ledger, masker, encoding, draft writer, contracts.
 
 A message is checked, masked and counted here, in this order, before any verb writes it.
 """
@@ -23,6 +23,7 @@ from reasoning_store.tokens import counter
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
+    from reasoning_store.wire.contract_tables import Contracts
 
 _MADE: Final = 'rs.user("text"), or rs.normalize_response(body) for a provider\'s response'
 
@@ -31,12 +32,18 @@ class StoreState:
     """The state that all handles of one store share."""
 
     def __init__(
-        self, ledger: Ledger, masker: Masker | None, encoding: str, draft_writer: DraftWriter
+        self,
+        ledger: Ledger,
+        masker: Masker | None,
+        encoding: str,
+        draft_writer: DraftWriter,
+        contracts: Contracts,
     ) -> None:
         self._ledger = ledger
         self.masker = masker
         self.encoding = encoding
         self.draft_writer = draft_writer
+        self.contracts = contracts
 
     @property
     def ledger(self) -> Ledger:
@@ -69,7 +76,7 @@ class StoreState:
         message = validation.check_message(message, place and f"{place}.")
         if request_facts is None:  # a recorded reply is stored as it came, whatever it lacks
             validation.check_content(message, place and f"{place}.")
-            _note_delimiters(message, place and f"{place}.")
+            _note_delimiters(message, place and f"{place}.", self.contracts)
         safe = message if self.masker is None else self._mask(message, self.masker)
         counts, echo = self.count(safe, encoding), _echo(asked, safe)
         return NewMessage(safe, counts, request_facts, annotations, echo=echo)
@@ -105,7 +112,7 @@ class StoreState:
         return from_environment(os.environ)
 
 
-def _note_delimiters(message: Message, place: str) -> None:
+def _note_delimiters(message: Message, place: str, contracts: Contracts) -> None:
     """Warn of an answer whose text holds a delimiter, unless its host is known to quote it."""
     texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     if message.role != "assistant" or not any("<" in text for text in texts):
@@ -114,7 +121,7 @@ def _note_delimiters(message: Message, place: str) -> None:
     from reasoning_store.wire.contract_lookup import find_contract
 
     said = message.origin or Origin()
-    contract = find_contract(said.provider, said.model, said.api, said.base_url)
+    contract = find_contract(said.provider, said.model, said.api, said.base_url, contracts)
     if contract.reading.tags is True and any(map(has_delimiter, texts)):
         give_notice(
             f"{place}blocks: the text of an assistant message holds a delimiter of thinking, and is"

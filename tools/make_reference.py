@@ -35,7 +35,7 @@ from reasoning_store.conversation import errors, settings
 from reasoning_store.conversation.blocks import Counts
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.server.limits import Limits
-from reasoning_store.wire import contract_lookup
+from reasoning_store.wire import contract_tables
 from reasoning_store.wire.contract import Contract, Floor
 
 PLACE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -233,7 +233,7 @@ def _models() -> Mapping[tuple[str, ...], str]:
     The last part of a key tells those apart that have to stand before others.
     """
     found: dict[tuple[str, ...], list[str]] = {}
-    for contract in contract_lookup.rows():
+    for contract in contract_tables.shipped_contracts().rows:
         if contract.provider is not None:
             for patterns, changed in _refined(contract):
                 cells = _cells(changed)
@@ -250,7 +250,7 @@ def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
     A model that does not differ stands before one that does and whose names would take it in.
     """
     seen = []
-    for model in contract_lookup.model_rules():
+    for model in contract_tables.shipped_contracts().models:
         sample = model.models[0].replace("*", "").partition("[")[0]
         if model.matches(contract, sample) and _row_of(contract, sample) is contract:
             seen.append((model, sample, contract.with_rules(model.rules)))
@@ -263,8 +263,12 @@ def _refined(contract: Contract) -> Iterator[tuple[tuple[str, ...], Contract]]:
 
 def _row_of(contract: Contract, model: str) -> Contract | None:
     """Return the row that holds for a model at the same provider and protocol."""
-    same = (row for row in contract_lookup.rows() if (row.provider, row.api) == _key(contract))
-    return next((row for row in same if contract_lookup.matches_model(model, row.models)), None)
+    same = (
+        row
+        for row in contract_tables.shipped_contracts().rows
+        if (row.provider, row.api) == _key(contract)
+    )
+    return next((row for row in same if contract_tables.matches_model(model, row.models)), None)
 
 
 def _key(contract: Contract) -> tuple[str | None, str]:

@@ -166,7 +166,7 @@ def _target_options(**target: str | None) -> dict[str, str | None]:
         from reasoning_store.egress.request_warnings import unknown_provider
         from reasoning_store.egress.target import find_target
 
-        unknown = unknown_provider(find_target(**target))
+        unknown = unknown_provider(find_target(**target, contracts=None))
         print_warnings([] if unknown is None else [unknown.text])
     return target
 

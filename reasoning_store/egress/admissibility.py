@@ -68,7 +68,7 @@ def origin_cause(origin: Origin | None, to: Target) -> str:
     """Return in words why opaque reasoning of this origin is not for the target."""
     if origin is None or not is_foreign(origin, to):
         return "its maker is unknown, and the host has no field of that name"
-    maker = contract_lookup.provider_id(origin.provider, origin.base_url)
+    maker = contract_lookup.provider_id(origin.provider, origin.base_url, to.contracts)
     if not is_unknown(origin) and maker != to.provider:
         return f"signed by {maker or 'another host'}; only {maker or 'that host'} takes it back"
     if origin.api is not None and not is_of_api(origin.api, to):
@@ -90,11 +90,11 @@ def is_made_at(origin: Origin | None, to: Target) -> bool:
     """Whether the target made a message: its provider, its api, a model of its family."""
     if origin is None:
         return False
-    if contract_lookup.provider_id(origin.provider, origin.base_url) != to.provider:
+    if contract_lookup.provider_id(origin.provider, origin.base_url, to.contracts) != to.provider:
         return False
     try:
         made = contract_lookup.find_contract(
-            origin.provider, origin.model, origin.api, origin.base_url
+            origin.provider, origin.model, origin.api, origin.base_url, to.contracts
         )
     except InvalidCall:
         return False  # of an unknown protocol

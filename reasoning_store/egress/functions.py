@@ -1,7 +1,8 @@
 """The free functions: selection, request and counts for a plain list of messages.
 
 Without a session there are two layers of settings, the call's and the defaults, and a host that
-the call does not name is unknown: it gets no floor and no reasoning parameters.
+the call does not name is unknown: it gets no reasoning parameters, and no floor but the one that
+the model's name tells. ``contracts`` are those of a store (``store.contracts``).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from reasoning_store.tokens import (
     Counter,
     counter,
 )
+from reasoning_store.wire.contract_tables import Contracts
 from reasoning_store.wire.message_writer import Outgoing
 
 Settings: TypeAlias = ReasoningSettings | Mapping[str, Any] | None
@@ -48,10 +50,11 @@ def select(
     model: str | None = None,
     api: str | None = None,
     base_url: str | None = None,
+    contracts: Contracts | None = None,
 ) -> Selection:
     """Return the selection of these messages, with a verdict for each thinking block."""
     view = _make_view(messages)
-    to = find_target(provider, model, api, base_url)
+    to = find_target(provider, model, api, base_url, contracts)
     return _selection.select(view, turn_positions(view), resolve_settings(settings).settings, to)
 
 
@@ -67,6 +70,7 @@ def build_request(
     tools: Tools = None,
     extra: Mapping[str, Any] | None = None,
     previous: Request | None = None,
+    contracts: Contracts | None = None,
 ) -> Request:
     """Return the request that sends these messages, counted and explained.
 
@@ -76,7 +80,7 @@ def build_request(
     return build(
         _make_view(messages),
         resolve_settings(settings),
-        find_target(provider, model, api, base_url),
+        find_target(provider, model, api, base_url, contracts),
         RequestInputs.of(_default_counter(), system, tools, extra),
         previous=previous,
     )
@@ -92,10 +96,11 @@ def effective_tokens(
     base_url: str | None = None,
     system: Any = None,
     tools: Tools = None,
+    contracts: Contracts | None = None,
 ) -> TokenCount:
     """Return the count of the request of these messages, without building it."""
     view = _make_view(messages)
-    to = find_target(provider, model, api, base_url)
+    to = find_target(provider, model, api, base_url, contracts)
     chosen = resolve_settings(settings).settings
     selection = _selection.select(view, turn_positions(view), chosen, to)
     return count_view(view, selection, RequestInputs.of(_default_counter(), system, tools), to)
@@ -111,12 +116,13 @@ def what_if(
     base_url: str | None = None,
     system: Any = None,
     tools: Tools = None,
+    contracts: Contracts | None = None,
 ) -> WhatIf:
     """Return the counts of every choice of include and strip, with the current one marked."""
     return _what_if.what_if(
         _make_view(messages),
         resolve_settings(settings),
-        find_target(provider, model, api, base_url),
+        find_target(provider, model, api, base_url, contracts),
         RequestInputs.of(_default_counter(), system, tools),
     )
 
@@ -129,6 +135,7 @@ def write_message(
     api: str | None = None,
     base_url: str | None = None,
     owed: bool = False,
+    contracts: Contracts | None = None,
 ) -> list[dict[str, Any]]:
     """Return the parts of a request's body that carry one message, all of its thinking included.
 
@@ -137,7 +144,7 @@ def write_message(
     the selection's: the target demands the field, also where it is empty.
     """
     plain = validation.check_message(message_of(message), "")
-    to = find_target(provider, model, api, base_url)
+    to = find_target(provider, model, api, base_url, contracts)
     return write_reply(plain, to, owed=owed)
 
 

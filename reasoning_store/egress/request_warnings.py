@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from reasoning_store.conversation.blocks import Message
@@ -32,6 +33,7 @@ from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.contract import Contract, Floor, PrefixCheck
+from reasoning_store.wire.contract_tables import Contracts
 from reasoning_store.wire.message_writer import Written
 from reasoning_store.wire.reasoning_options import ReasoningOptions, switches_off
 
@@ -314,7 +316,7 @@ def _host_warnings(
     if settings.floor == "provider":
         if (maker := to.contract.demanded_by) is not None:
             yield warning("by_model_name", maker=maker, messages=demanded_messages(to.contract))
-        elif contract_lookup.find_maker(to.model) is None:
+        elif contract_lookup.find_maker(to.model, to.contracts) is None:
             left_out = sum(rule in _OF_UNKNOWN_HOST for one in selected for rule in one.rules)
     unknown = unknown_provider(to, left_out)
     if unknown is not None:
@@ -330,12 +332,12 @@ def unknown_provider(to: Target, left_out: int = 0) -> RequestWarning | None:
 
     ``left_out`` is the number of thoughts that are left out and that the host may demand.
     """
-    name, maker = to.provider, contract_lookup.find_maker(to.model)
+    name, maker = to.provider, contract_lookup.find_maker(to.model, to.contracts)
     advice = "; name the provider"
     if name is not None:
-        if contract_lookup.find_host(name) is not None:
+        if contract_lookup.find_host(name, None, to.contracts) is not None:
             return None
-        provider, near = f"no provider is known as {describe(name)}", _host_like(name)
+        provider, near = f"no provider is known as {describe(name)}", _host_like(name, to.contracts)
         advice = "" if near is None else f"; did you mean {near}?"
     elif to.contract.demanded_by is not None:
         return None  # by_model_name says it
@@ -352,10 +354,10 @@ def unknown_provider(to: Target, left_out: int = 0) -> RequestWarning | None:
     )
 
 
-@contract_lookup.cached
-def _host_like(name: str) -> str | None:
+@lru_cache(maxsize=64)
+def _host_like(name: str, contracts: Contracts) -> str | None:
     """Return the host whose name is most like this one; an application asks for the same few."""
-    known = [word for host in contract_lookup.hosts() for word in (host.id, *host.aliases)]
+    known = [word for host in contract_lookup.hosts(contracts) for word in (host.id, *host.aliases)]
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 

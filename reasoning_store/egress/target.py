@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.blocks import Origin
@@ -10,6 +11,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_names
 from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.contract_tables import Contracts
 
 if TYPE_CHECKING:
     from reasoning_store.wire.protocol import Protocol
@@ -25,6 +27,10 @@ class Target:
     base_url: str | None
     only_read: str | None = None
     """The form of its protocol that was named, where that is read and never written."""
+    contracts: Contracts = field(
+        default_factory=contract_lookup.default_contracts, compare=False, repr=False
+    )
+    """Those that it was found in, where the makers of replies are looked up, too."""
 
     @property
     def protocol(self) -> Protocol:
@@ -45,10 +51,14 @@ class Target:
 
 
 def find_target(
-    provider: str | None, model: str | None, api: str | None, base_url: str | None
+    provider: str | None,
+    model: str | None,
+    api: str | None,
+    base_url: str | None,
+    contracts: Contracts | None = None,
 ) -> Target:
     """Return the target that these names mean; an unknown host gets its protocol's own row."""
-    target = _target(provider, model, api, base_url)
+    target = _target(provider, model, api, base_url, contracts)
     if api is None and base_url is None:
         return target
     from reasoning_store.wire import registry
@@ -57,20 +67,26 @@ def find_target(
 
 
 def _target(
-    provider: str | None, model: str | None, api: str | None, base_url: str | None
+    provider: str | None,
+    model: str | None,
+    api: str | None,
+    base_url: str | None,
+    contracts: Contracts | None = None,
 ) -> Target:
     check_names(provider=provider, model=model, api=api, base_url=base_url)
     if base_url is not None and not contract_lookup.is_address(base_url):
         raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
+    contracts = contracts or contract_lookup.default_contracts()
     return Target(
-        contract=contract_lookup.find_contract(provider, model, api, base_url),
-        provider=contract_lookup.provider_id(provider, base_url),
+        contract=contract_lookup.find_contract(provider, model, api, base_url, contracts),
+        provider=contract_lookup.provider_id(provider, base_url, contracts),
         model=model,
         base_url=base_url,
+        contracts=contracts,
     )
 
 
 # A conversation names the same few models, and each is matched against many patterns.
-known_target = contract_lookup.cached(find_target)
-continued_target = contract_lookup.cached(_target)
+known_target = lru_cache(maxsize=256)(find_target)
+continued_target = lru_cache(maxsize=256)(_target)
 """The target of a recorded request: a form that is only read is continued as it is written."""

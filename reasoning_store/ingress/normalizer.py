@@ -44,6 +44,7 @@ from reasoning_store.wire import (
     registry,
 )
 from reasoning_store.wire.contract import Contract
+from reasoning_store.wire.contract_tables import Contracts
 from reasoning_store.wire.event_fields import plain_value
 
 TagMode: TypeAlias = Literal["auto", "always", "never"]
@@ -67,8 +68,8 @@ class StreamNormalizer:
     else ``usual_api``, the path of the address, the provider or the model. ``tags`` decides whether
     text is searched for inline delimiters: where the contract says, outside of code (``auto``);
     in all text (``always``); ``never``; or outside of code for these names. Tagged thoughts after a
-    native one are taken for copies of it;
-    ``merge`` keeps those with another text.
+    native one are taken for copies of it; ``merge`` keeps those with another text. ``contracts``
+    are those of a store: ``store.contracts``.
     """
 
     def __init__(
@@ -82,7 +83,9 @@ class StreamNormalizer:
         tags: Tags = "auto",
         starts_inside: bool | None = None,
         merge: bool = False,
+        contracts: Contracts | None = None,
     ) -> None:
+        self._contracts = contracts or contract_lookup.default_contracts()
         self._provider, self._model, self._base_url = provider, model, base_url
         self._api, self._usual_api = api, usual_api
         self._tags = _check_tags(tags)
@@ -110,13 +113,13 @@ class StreamNormalizer:
     def _read_as(self, api: str | None) -> None:
         """Read the stream in this protocol; ``None`` for the one of address, host and model."""
         names = (self._provider, self._model, api, self._base_url or None)
-        self._contract = contract_lookup.find_contract(*names)
-        provider = contract_lookup.provider_id(self._provider, self._base_url)
+        self._contract = contract_lookup.find_contract(*names, self._contracts)
+        provider = contract_lookup.provider_id(self._provider, self._base_url, self._contracts)
         own = None
         if self._api is None:
             own = registry.adapters.find_own(self._model, provider)
         self._adapter = own or registry.make_reader(
-            model=self._model, provider=self._provider, api=api, base_url=self._base_url
+            self._model, self._provider, api, self._base_url, self._contracts
         )
         self._is_protocol_known = self._api is not None or own is not None
         self._origin = Origin(
@@ -358,6 +361,7 @@ def normalize_response(
     tags: Tags = "auto",
     starts_inside: bool | None = None,
     merge: bool = False,
+    contracts: Contracts | None = None,
 ) -> Message:
     """Return the message of a whole response, or of the plain text of an answer.
 
@@ -371,6 +375,7 @@ def normalize_response(
         tags=tags,
         starts_inside=starts_inside,
         merge=merge,
+        contracts=contracts,
     )
     try:
         normalizer.feed_whole(body)

@@ -92,6 +92,7 @@ class ReplyRecorder:
             tags=tags,
             starts_inside=starts_inside,
             merge=merge,
+            contracts=self._state.contracts,
         )
         given = check_metadata(metadata)
         self._annotations = given if given is None or masker is None else mask_value(given, masker)

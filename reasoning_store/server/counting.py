@@ -7,6 +7,7 @@ from typing import Any
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import BodyForm
+from reasoning_store.results import Contracts
 
 _INSTRUCTIONS = ("instructions", "system")
 _AS_IT_IS = {"reasoning.includeInContext": True, "reasoning.stripFromContext": "none"}
@@ -19,6 +20,7 @@ def count_body(
     *,
     provider: str | None = None,
     base_url: str | None = None,
+    contracts: Contracts | None = None,
 ) -> int:
     """Return the tokens of a request's messages, thinking, instructions and tools."""
     model = body.get("model")
@@ -32,6 +34,7 @@ def count_body(
         api=form.api,
         system=next((body[name] for name in _INSTRUCTIONS if body.get(name)), None),
         tools=body.get("tools"),
+        contracts=contracts,
     ).effective
 
 

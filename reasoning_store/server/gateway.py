@@ -22,7 +22,7 @@ import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
-from reasoning_store.results import Owner
+from reasoning_store.results import Contracts, Owner
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body
 from reasoning_store.server.counting import count_body
@@ -215,7 +215,9 @@ class Gateway:
             return answer
         # The host has no such route, or it is away: a client that counts goes on all the same.
         sent = exchange.body if exchange else body
-        counted = await run_work(request, self._count_here, asked, sent)
+        counted = await run_work(
+            request, self._count_here, asked, sent, request_owner(request).contracts
+        )
         headers = exchange.headers if exchange else {}
         return JSONResponse({"input_tokens": counted}, headers=headers)
 
@@ -250,7 +252,7 @@ class Gateway:
         self, request: Request, body: Mapping[str, Any], session_id: str | None
     ) -> tuple[Mapping[str, Any], str | None]:
         """Return the body to send for a request of Responses, and the session it belongs to."""
-        asked = ask_for_seals(body, **self.names)
+        asked = ask_for_seals(body, request_owner(request).contracts, **self.names)
         # A response that is stored here is not stored at the provider, too.
         return self._find_named(request, {**asked, "store": False}) or (asked, session_id)
 
@@ -259,10 +261,10 @@ class Gateway:
     ) -> tuple[dict[str, Any], str] | None:
         return find_named(request_owner(request), body, own_alone=self._options.shares_key)
 
-    def _count_here(self, path: str, body: Mapping[str, Any]) -> int:
+    def _count_here(self, path: str, body: Mapping[str, Any], contracts: Contracts) -> int:
         form = find_form(path)
         assert form is not None
-        return count_body(form, body, **self.names)
+        return count_body(form, body, contracts=contracts, **self.names)
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
         """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""

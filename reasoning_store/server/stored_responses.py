@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import write_json
-from reasoning_store.results import Owner, Stored
+from reasoning_store.results import Contracts, Owner, Stored
 from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
 from reasoning_store.server.conversations import find_session
 from reasoning_store.server.openai_routes import Absent
@@ -53,7 +53,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 def ask_for_seals(
-    body: Mapping[str, Any], *, provider: str | None, base_url: str | None
+    body: Mapping[str, Any], contracts: Contracts, *, provider: str | None, base_url: str | None
 ) -> Mapping[str, Any]:
     """Return a body whose reply brings its sealed thinking, where the model takes it back so.
 
@@ -62,7 +62,7 @@ def ask_for_seals(
     model, included = body.get("model"), body.get("include") or []
     if not isinstance(model, str) or not isinstance(included, list) or _SEALS in included:
         return body
-    contract = contract_lookup.find_contract(provider, model, FORM.api, base_url)
+    contract = contract_lookup.find_contract(provider, model, FORM.api, base_url, contracts)
     return {**body, "include": [*included, _SEALS]} if contract.messages.stateless else body
 
 
@@ -95,7 +95,9 @@ def finish_response(owner: Owner, id: str, response: Any, **names: Any) -> None:
     begun = session.get(id)
     is_finished = response.get("id") == id and response.get("status") not in _UNFINISHED
     if is_finished and _is_unfinished(begun) and _find_finished(session, begun) is None:
-        session.edit(id, rs.normalize_response(response, api=FORM.api, **names))
+        session.edit(
+            id, rs.normalize_response(response, api=FORM.api, contracts=owner.contracts, **names)
+        )
 
 
 def _is_unfinished(stored: Stored) -> bool:

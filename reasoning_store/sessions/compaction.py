@@ -80,7 +80,7 @@ class SessionCompaction:
             view.ledger_views,
             self._of,
             totals=snapshot.totals,
-            to=resolve_target(options.names, snapshot.last_request),
+            to=resolve_target(options.names, snapshot.last_request, view.state.contracts),
             fixed=fixed,
         )
         plan = compaction_plan.make_plan(

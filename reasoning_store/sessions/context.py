@@ -118,7 +118,7 @@ class Context:
             with_last=calibrated or options.names == UNNAMED,
         )
         totals = snapshot.totals
-        to = resolve_target(options.names, snapshot.last_request)
+        to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
         found = count_usage(
             totals,
             origins_by_kind(totals),
@@ -143,7 +143,7 @@ class Context:
                 view.row, view.branch_number, with_last=options.names == UNNAMED
             )
             policy = session_settings.policy(view.state, snapshot.settings, options.settings)
-            to = resolve_target(options.names, snapshot.last_request)
+            to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
             # Nothing is written, so no thought has to be read.
             return view.with_digests(view.messages(AFTER_ALL), policy, to), policy, to
 
@@ -223,7 +223,7 @@ def _calibrated(found: ContextUsage, to: Target, last: RecordedRequest | None) -
     counted = None if last is None else last.facts.get("tokens")
     if last is None or not last.input or not isinstance(counted, int) or counted <= 0:
         return found
-    before = resolve_target(UNNAMED, last).origin
+    before = resolve_target(UNNAMED, last, to.contracts).origin
     if (before.provider, before.model) != (to.origin.provider, to.origin.model):
         return found  # another model has another tokenizer
     return calibrate(found, counted=counted, reported=last.input)
@@ -257,7 +257,7 @@ def _read_last_request(
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
     snapshot = view.ledger_views.request_snapshot(view.row, view.branch_number)
     policy = session_settings.policy(view.state, snapshot.settings, options.settings)
-    to = resolve_target(options.names, snapshot.last_request)
+    to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
     earlier = view.earlier_request(snapshot, digest)
     first = first_thinking_sent(lambda: snapshot.totals, policy.settings, to)
     if earlier is not None:

@@ -125,7 +125,7 @@ class ClientConversation:
         wanted = {index: places[index] for index in lacking if index in places}
         if row is None or not wanted:
             return {}
-        target = resolve_target((provider, model, api, base_url), None)
+        target = resolve_target((provider, model, api, base_url), None, self._state.contracts)
         kept = self._state.ledger.sessions.kept_settings(row.owner, row.id)
         policy = session_settings.policy(self._state, kept, settings).settings
         heads = self._state.ledger.echoes.heads(row.key, places.values())

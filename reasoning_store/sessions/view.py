@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reasoning_store.egress.request_inputs import RequestInputs
     from reasoning_store.egress.target import Target
     from reasoning_store.egress.verdicts import ViewedMessage
+    from reasoning_store.wire.contract_tables import Contracts
 
 UNNAMED = (None, None, None, None)
 AFTER_ALL = 1 << 62
@@ -79,7 +80,7 @@ class SessionView:
         last = None
         if options.names == UNNAMED:
             last = self.ledger_views.last_request(self.key, self.branch_number)
-        return resolve_target(options.names, last)
+        return resolve_target(options.names, last, self.state.contracts)
 
     def totals(self, at: int | None = None) -> ViewTotals:
         return self.ledger_views.view_totals(self.key, self.branch_number, at)
@@ -142,7 +143,7 @@ class SessionView:
             return None
         if digest is not None and last.facts["digest"] != digest:
             return None
-        to = _target_of(last.facts)
+        to = _target_of(last.facts, self.state.contracts)
         values = last.facts["settings"]
         chosen = last.facts.get("chosen", values)  # rows of before have none: all were chosen
         policy = resolve_settings({key: values[key] for key in chosen})
@@ -177,20 +178,24 @@ def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, 
     return origin_and_field
 
 
-def resolve_target(names: tuple[str | None, ...], last: RecordedRequest | None) -> Target:
+def resolve_target(
+    names: tuple[str | None, str | None, str | None, str | None],
+    last: RecordedRequest | None,
+    contracts: Contracts,
+) -> Target:
     """Return the model that is named, or the one that gave the last recorded reply."""
     from reasoning_store.egress.target import find_target, known_target
 
     if names == UNNAMED:
-        return _target_of({} if last is None else last.facts)
+        return _target_of({} if last is None else last.facts, contracts)
     if all(name is None or isinstance(name, str) for name in names):
-        return known_target(*names)
-    return find_target(*names)
+        return known_target(*names, contracts)
+    return find_target(*names, contracts)
 
 
-def _target_of(facts: Mapping[str, Any]) -> Target:
+def _target_of(facts: Mapping[str, Any], contracts: Contracts) -> Target:
     """Return the target of a recorded request."""
     from reasoning_store.egress.target import continued_target
 
     names = (facts.get("provider"), facts.get("model"), facts.get("api"), facts.get("baseUrl"))
-    return continued_target(*names)
+    return continued_target(*names, contracts)

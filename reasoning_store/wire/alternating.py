@@ -159,8 +159,8 @@ def is_own(block: RawBlock, message: Message, contract: Contract) -> bool:
     if origin is None or block.kind != "raw" or not isinstance(block.data, Mapping):
         return False
     known = contract_lookup.find_host(origin.provider)
-    same_host = (known.id if known is not None else None) == contract.provider
-    return same_host and origin.api == contract.api
+    host = origin.provider if known is None and contract.provider else known and known.id
+    return host == contract.provider and origin.api == contract.api
 
 
 _OPENED = Outgoing(message=Message(role="user", blocks=(TextBlock(text=OPENING),)))

@@ -4,28 +4,35 @@ The tables and the keys are those of ``contracts.toml``: ``[[host]]``, ``[[contr
 ``[[model]]`` and ``[[template]]``. A contract begins with the rules of the host that it is
 ``like``, of its provider's contract for all models, or of the api's for unknown hosts, and lays
 its own keys over them. Own rows are found before the shipped ones. They are checked whole, by the
-types of the values that they become.
+types of the values that they become. They belong to the store that was opened with them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, get_type_hints
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, get_type_hints
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
-from reasoning_store.wire import contract_lookup
+from reasoning_store.wire import contract_lookup, contract_tables
 from reasoning_store.wire.contract import PARTS, Contract
+from reasoning_store.wire.contract_tables import Contracts, shipped_contracts
+
+OwnContracts: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
+"""A TOML file with contracts of an application's own, or a mapping of the same form."""
 
 _ABOUT: Final = ("source", "checked")
 _RULE_HINTS: Final = {
     name: hint for kind in PARTS.values() for name, hint in get_type_hints(kind).items()
 }
 _HINTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "host": get_type_hints(contract_lookup.Host),
+    "host": get_type_hints(contract_tables.Host),
     "contract": {
         **{name: get_type_hints(Contract)[name] for name in ("api", "models", "family", *_ABOUT)},
         "provider": str,
@@ -35,12 +42,12 @@ _HINTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "model": {
         **{
             name: hint
-            for name, hint in get_type_hints(contract_lookup.ModelRules).items()
+            for name, hint in get_type_hints(contract_tables.ModelRules).items()
             if name != "rules"
         },
         **_RULE_HINTS,
     },
-    "template": get_type_hints(contract_lookup.Template),
+    "template": get_type_hints(contract_tables.Template),
 }
 """The keys of each table's rows, with their types."""
 _NEEDED: Final = {
@@ -53,11 +60,20 @@ _LOWER: Final = frozenset("id aliases addresses models model_apis provider provi
 """Names are compared in lower case."""
 
 
-def add_contracts(name: str, data: Any) -> None:
-    """Let the contracts of a mapping hold in this process; ``name`` is where it comes from.
+_OWN_ROWS: Final = (
+    "a host has an id of its own; a row for models of a known provider needs no [[host]]"
+)
 
-    Adding the same ones again changes nothing.
-    """
+
+def read_contracts(given: OwnContracts | None = None) -> Contracts:
+    """Return the shipped contracts with those that are given, or that the environment names."""
+    source = os.environ.get("REASONING_STORE_CONTRACTS") if given is None else given
+    if not source:
+        return shipped_contracts()
+    name, data = "contracts", source
+    if isinstance(source, str | os.PathLike):
+        name = os.fspath(source)
+        data = _read_toml(name)
     if not isinstance(data, Mapping):
         raise InvalidCall(
             f"contracts: a file or a mapping, not {type(data).__name__}",
@@ -69,7 +85,34 @@ def add_contracts(name: str, data: Any) -> None:
                 f"{name}: there is no table {describe(table)}{_near(table, _HINTS)}",
                 hint=f"one of: {', '.join(_HINTS)}",
             )
-    contract_lookup.add_own(name, {table: list(_rows(name, table, data)) for table in _HINTS})
+    rows = {table: list(_rows(name, table, data)) for table in _HINTS}
+    try:
+        return contract_tables.own_contracts(rows)
+    except ValueError as error:
+        raise InvalidCall(f"{name}: {error}", hint=_OWN_ROWS) from None
+
+
+def environment_contracts() -> Contracts:
+    """Return the contracts that hold without a store; a file that is named is read once."""
+    return _read_once(os.environ.get("REASONING_STORE_CONTRACTS"))
+
+
+_read_once = lru_cache(maxsize=4)(read_contracts)
+
+
+def _read_toml(name: str) -> dict[str, Any]:
+    try:
+        with open(name, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise InvalidCall(
+            f"contracts: {name} cannot be read: {error.strerror}",
+            hint="name a TOML file, or pass a mapping",
+        ) from None
+    except ValueError as error:
+        raise InvalidCall(
+            f"contracts: {name} is not TOML: {error}", hint="its tables are [[host]] and more"
+        ) from None
 
 
 def _rows(name: str, table: str, data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ from reasoning_store.wire import (
     ui_messages,
 )
 from reasoning_store.wire.anthropic.reader import AnthropicReader
+from reasoning_store.wire.contract_tables import Contracts
 from reasoning_store.wire.event_fields import plain_value
 from reasoning_store.wire.openai_chat.reader import ChatReader
 from reasoning_store.wire.protocol import Protocol, ReasoningStreamAdapter
@@ -165,16 +166,20 @@ def make_reader(
     provider: str | None = None,
     api: str | None = None,
     base_url: str | None = None,
+    contracts: Contracts | None = None,
 ) -> ReasoningStreamAdapter:
     """Return a fresh reader for one stream."""
-    contract = contract_lookup.find_contract(provider, model, api, base_url)
+    contracts = contracts or contract_lookup.default_contracts()
+    contract = contract_lookup.find_contract(provider, model, api, base_url, contracts)
     reader = _BY_ID[contract.api].reader
-    known = contract_lookup.provider_id(provider, base_url)
-    if api is None and contract.api == contract_lookup.find_contract(known, model).api:
-        for kind in (OpenAIAdapter, AnthropicAdapter, DeepSeekAdapter, reader, TagFallbackAdapter):
-            adapter = kind(contract)
-            if adapter.can_handle(model, known):
-                return adapter
+    known = contract_lookup.provider_id(provider, base_url, contracts)
+    usual = contract_lookup.find_contract(known, model, contracts=contracts).api
+    if api is None and contract.api == usual:
+        for kind in (OpenAIAdapter, AnthropicAdapter, DeepSeekAdapter):
+            if issubclass(kind, reader) and kind(contract).can_handle(model, known):
+                return kind(contract)
+        if contract_lookup.find_host(known, None, contracts) is None:
+            return TagFallbackAdapter(contract)
     return reader(contract)
 
 

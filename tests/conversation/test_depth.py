@@ -12,7 +12,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.conversation import codec, json_values
-from reasoning_store.wire import contract_lookup, tools
+from reasoning_store.wire import contract_tables, tools
 from tests.properties import each
 
 
@@ -67,7 +67,7 @@ def test_a_value_as_deep_as_may_be_comes_back_and_moves(place: str) -> None:
 def test_a_value_as_deep_as_may_be_is_sent_by_every_contract(place: str) -> None:
     """What is built of it is JSON."""
     messages = conversation(place, nested(json_values.DEEPEST))
-    for row in contract_lookup.rows():
+    for row in contract_tables.shipped_contracts().rows:
         request = rs.build_request(messages, provider=row.provider, api=row.api, model="m")
 
         assert json.dumps(request.body)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.wire import contract_lookup
+from reasoning_store.wire import contract_tables
 from tests.egress.histories import TARGETS
 from tests.properties import each, examples
 
@@ -109,4 +109,7 @@ def test_a_text_in_place_of_none_is_named(name: str) -> None:
 
 def test_the_warning_quotes_the_text_of_every_contract() -> None:
     """A row with another text needs another sentence."""
-    assert {row.messages.blank_text_as for row in contract_lookup.rows()} == {None, "."}
+    assert {row.messages.blank_text_as for row in contract_tables.shipped_contracts().rows} == {
+        None,
+        ".",
+    }

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.results import Contracts
 from reasoning_store.testing import refusal
-from reasoning_store.wire import contract_lookup
 from tests.properties import each
 
 IMAGE = rs.MediaBlock(kind="image", mime_type="image/png", data=b"x")
@@ -44,16 +43,10 @@ efforts = ["low"]
 """
 
 
-@pytest.fixture(autouse=True)
-def _own_rows_of_this_test() -> Iterator[None]:
-    before = contract_lookup._own
-    yield
-    contract_lookup._own = before
-    contract_lookup._empty_caches()
-
-
-def added(given: Any) -> None:
-    rs.Store("sqlite://", contracts=given).close()
+def contracts_of(given: Any) -> Contracts:
+    """Return the contracts of a store that was opened with these, and is closed."""
+    with rs.Store("sqlite://", contracts=given) as store:
+        return store.contracts
 
 
 def test_a_host_of_ones_own_is_read_and_written_by_its_rows(tmp_path: Path) -> None:
@@ -73,7 +66,7 @@ def test_a_host_of_ones_own_is_read_and_written_by_its_rows(tmp_path: Path) -> N
 
         assert session.history()[1].message.thinking[0].thought == "Hm."
         assert request.body["messages"][1]["reasoning_content"] == "Hm."
-    off = rs.build_request([rs.user("q")], provider="acme-gateway", model="big", settings=OFF)
+        off = session.build_request(provider="acme-gateway", model="big", settings=OFF)
     assert off.body["thinking"] == {"type": "disabled"}
     assert off.warnings == ()
 
@@ -84,11 +77,10 @@ OFF = {"reasoning.enabled": False}
 def test_models_of_a_known_provider_get_rows_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also from the file that the environment names; the other models keep theirs."""
+    """From the file that the environment names, for functions too; other models keep theirs."""
     path = tmp_path / "mine.toml"
     path.write_text(MINE)
     monkeypatch.setenv("REASONING_STORE_CONTRACTS", str(path))
-    rs.Store("sqlite://").close()
     to: dict[str, Any] = {"provider": "openai", "api": "openai.responses"}
 
     def effort(model: str) -> Any:
@@ -100,18 +92,75 @@ def test_models_of_a_known_provider_get_rows_of_their_own(
     assert effort("gpt-5.6")[0] == {"effort": "high"}
 
 
-def test_the_same_contracts_can_be_added_again() -> None:
-    """Each worker's store names them; the async one as well."""
-    mine = {"host": [{"id": "acme", "api": "openai.chat"}]}
+ACME: dict[str, Any] = {"provider": "acme", "model": "m"}
 
-    async def opened() -> None:
-        async with rs.AsyncStore("sqlite://", contracts=mine):
-            pass
 
-    added(mine)
-    asyncio.run(opened())
+def acme(floor: str) -> dict[str, Any]:
+    """Contracts with a host of one's own, which demands what is said."""
+    return {
+        "host": [{"id": "acme", "api": "openai.chat"}],
+        "contract": [{"provider": "acme", "api": "openai.chat", "floor": floor}],
+    }
 
-    assert contract_lookup.find_contract("acme").provider == "acme"
+
+def rule_at_acme(store: rs.Store) -> str:
+    session = store.session(create=True)
+    session.append([rs.user("q"), rs.assistant(rs.ThinkingBlock(thought="Hm."), "a")])
+    (verdict,) = session.build_request(**ACME).verdicts
+    choice = session.what_if(**ACME).current.tokens
+    assert choice.effective == session.usage(**ACME).effective  # one selection
+    return verdict.rule
+
+
+def test_contracts_belong_to_the_store_that_was_opened_with_them() -> None:
+    """Two stores at once, and a function, each know their own hosts; nothing outlives a store."""
+    with (
+        rs.Store("sqlite://", contracts=acme("all")) as one,
+        rs.Store("sqlite://", contracts=acme("none")) as other,
+        rs.Store("sqlite://") as plain,
+    ):
+        assert [rule_at_acme(each) for each in (one, other)] == ["required", "include"]
+        (warning,) = plain.session(create=True).build_request(**ACME).warnings[:1]
+        assert warning.code == "unknown_provider"
+        assert rs.select([rs.user("q")], **ACME).warnings[0].code == "unknown_provider"
+        assert rs.select([rs.user("q")], contracts=one.contracts, **ACME).warnings == ()
+        with pytest.raises(rs.InvalidCall, match="contracts are those of a store, not dict"):
+            rs.select([rs.user("q")], contracts={"host": []}, **ACME)  # type: ignore[arg-type]
+
+
+def test_an_edited_file_is_read_when_a_store_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under the same name, and also where the environment names it."""
+    path = tmp_path / "mine.toml"
+    rules = []
+    for floor in ("all", "none"):
+        path.write_text(MINE.replace('like = "deepseek"', f'floor = "{floor}"'))
+        for given in (path, None):
+            monkeypatch.setenv("REASONING_STORE_CONTRACTS", str(path))
+            with rs.Store("sqlite://", contracts=given) as store:
+                rules.append(rule_at_acme(store))
+
+    assert rules == ["required", "required", "include", "include"]
+
+
+def test_a_reply_is_read_by_the_contracts_of_its_store() -> None:
+    """In the protocol of a host of one's own, which no function knows; the async store as well."""
+    mine = {"host": [{"id": "acme", "aliases": ["a2"], "api": "anthropic.messages"}]}
+    body = {"type": "message", "content": [{"type": "thinking", "thinking": "Hm."}]}
+
+    async def recorded() -> rs.Message:
+        async with rs.AsyncStore("sqlite://", contracts=mine) as store:
+            session = await store.session("s", create=True)
+            await session.append(rs.user("q"))
+            async for _ in session.record(body, provider="A2", model="deepseek-r1"):
+                pass
+            return (await session.history())[1].message
+
+    reply = asyncio.run(recorded())
+    assert reply.thinking[0].thought == "Hm."
+    assert reply.origin is not None
+    assert (reply.origin.provider, reply.origin.api) == ("acme", "anthropic.messages")
 
 
 ROW = {"provider": "openai", "api": "openai.chat"}
@@ -146,8 +195,7 @@ def test_contracts_that_cannot_hold_are_refused_whole(given: Any, error: str) ->
         whole = {"host": [{"id": "fine", "api": "openai.chat"}], **given}
 
     with pytest.raises(rs.InvalidCall, match=error):
-        added(whole)
-    assert contract_lookup.find_host("fine") is None
+        contracts_of(whole)
 
 
 def test_media_that_a_model_does_not_take_are_left_out_with_a_warning() -> None:
@@ -174,8 +222,10 @@ def test_media_that_a_model_does_not_take_are_left_out_with_a_warning() -> None:
 
 def test_tools_that_a_model_does_not_take_are_left_out_with_a_warning() -> None:
     """The count stays that of the call."""
-    added({"contract": [{**ROW, "models": ["tiny*"], "takes_tools": False}]})
-    request = rs.build_request([rs.user("q")], provider="openai", model="tiny-1", tools=TOOLS)
+    mine = contracts_of({"contract": [{**ROW, "models": ["tiny*"], "takes_tools": False}]})
+    request = rs.build_request(
+        [rs.user("q")], provider="openai", model="tiny-1", tools=TOOLS, contracts=mine
+    )
 
     assert "tools" not in request.body
     assert [warning.code for warning in request.warnings] == ["tools_left_out"]

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -27,7 +28,6 @@ from reasoning_store.server.access import Access
 from reasoning_store.server.openai_routes import make_route
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.testing import response
-from reasoning_store.wire import contract_lookup
 from tests.docs.provider import Answer, Asked, Provider, weather
 from tests.server.serving import listening, serving
 
@@ -117,24 +117,21 @@ SEALS = ["reasoning.encrypted_content"]
 OWN_MODEL = {"providers": ["openai"], "apis": ["openai.responses"], "models": ["house-1"]}
 
 
-@pytest.fixture
-def _own_contract() -> Iterator[None]:
-    before = contract_lookup._own
-    rs.Store("sqlite://", contracts={"model": [{**OWN_MODEL, "stateless": True}]}).close()
-    yield
-    contract_lookup._own = before
-    contract_lookup._empty_caches()
-
-
-@pytest.mark.usefixtures("_own_contract")
 @pytest.mark.parametrize(
     ("model", "asked"), [("gpt-5.2", SEALS), ("gpt-4.1", None), ("house-1", SEALS)]
 )
 def test_the_thinking_of_a_response_comes_sealed_where_its_model_thinks(
-    client: openai.OpenAI, provider: Provider, model: str, asked: list[str] | None
+    provider: Provider, tmp_path: Path, model: str, asked: list[str] | None
 ) -> None:
-    """By the contracts, an application's own ones too; a next request sends the thinking back."""
-    client.responses.create(model=model, input="How is Bergen?")
+    """By the contracts of the store, its own ones too; a next request sends the thinking back."""
+    options = ServerOptions(upstream=f"{provider.address}/v1", provider="openai")
+    mine = {"model": [{**OWN_MODEL, "stateless": True}]}
+    with (
+        rs.Store(f"sqlite:///{tmp_path}/own.db", contracts=mine) as own,
+        serving(own, options) as address,
+        openai.OpenAI(api_key="k", base_url=f"{address}/v1", max_retries=0) as client,
+    ):
+        client.responses.create(model=model, input="How is Bergen?")
 
     assert provider.asked[-1].body.get("include") == asked
 

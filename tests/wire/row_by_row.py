@@ -20,10 +20,12 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
+import pytest
+
 from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contract_lookup
+from reasoning_store.wire import contract_lookup, contract_tables
 from reasoning_store.wire.contract_lookup import mirrored_fields
 
 Tables = dict[str, Any]
@@ -444,7 +446,7 @@ EXPECTATIONS = tuple(expectations())
 
 def read() -> Tables:
     text = files("reasoning_store.wire").joinpath("contracts.toml").read_text(encoding="utf-8")
-    return contract_lookup.resolve_likes(tomllib.loads(text))
+    return contract_tables.resolve_likes(tomllib.loads(text))
 
 
 def rows(tables: Tables) -> list[tuple[str, Any]]:
@@ -472,12 +474,11 @@ def without(tables: Tables, row: tuple[str, Any]) -> Tables:
 @contextmanager
 def in_force(tables: Tables) -> Iterator[None]:
     """Read these tables in place of the file."""
-    usual, made = contract_lookup._tables, contract_lookup._read(tables)
-    contract_lookup._tables = lambda: made  # type: ignore[assignment]
-    try:
+    made = contract_tables._read(tables)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("default_contracts", "shipped_contracts"):
+            patch.setattr(contract_lookup, name, lambda: made)
         yield
-    finally:
-        contract_lookup._tables = usual
 
 
 def broken(tables: Tables) -> list[str]:

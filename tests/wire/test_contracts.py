@@ -9,7 +9,7 @@ import pytest
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.markers import FAMILIES
-from reasoning_store.wire import contract_lookup, registry
+from reasoning_store.wire import contract_lookup, contract_tables, registry
 from tests.properties import each
 from tests.wire import row_by_row
 from tests.wire.cases import all_cases
@@ -34,7 +34,7 @@ def test_what_single_models_demand_has_a_source_and_changes_something(
     item: dict[str, Any],
 ) -> None:
     """Providers, apis and demands are those that there are; a key that is none is refused."""
-    (row,) = contract_lookup._read({**TABLES, "model": [item]}).models
+    (row,) = contract_tables._read({**TABLES, "model": [item]}).models
 
     assert row.source.strip()
     assert isinstance(item["checked"], date)
@@ -68,7 +68,7 @@ def test_a_name_that_is_given_twice_is_refused() -> None:
     host = {"id": "x", "api": "openai.chat", "aliases": ["deepseek"]}
 
     with pytest.raises(ValueError, match="two hosts are named 'deepseek'"):
-        contract_lookup._read({**TABLES, "host": [*TABLES["host"], host]})
+        contract_tables._read({**TABLES, "host": [*TABLES["host"], host]})
 
 
 def test_an_api_has_one_meaning_for_each_of_its_names() -> None:
@@ -84,11 +84,11 @@ def test_a_row_names_what_exists() -> None:
     """Providers, apis and marker families are those that there are."""
     providers = {host.id for host in contract_lookup.hosts()}
 
-    for row in contract_lookup.rows():
+    for row in contract_tables.shipped_contracts().rows:
         assert row.api in contract_lookup.apis()
         assert row.provider is None or row.provider in providers
         assert set(row.reading.markers) <= FAMILIES.keys()
-    for template in contract_lookup.templates():
+    for template in contract_tables.shipped_contracts().templates:
         assert set(template.markers) <= FAMILIES.keys()
     for host in contract_lookup.hosts():
         assert host.api in contract_lookup.apis()
@@ -97,7 +97,7 @@ def test_a_row_names_what_exists() -> None:
 def test_every_marker_family_is_some_models() -> None:
     """A family that no template names would never be looked for."""
     assert {
-        name for item in contract_lookup.templates() for name in item.markers
+        name for item in contract_tables.shipped_contracts().templates for name in item.markers
     } == FAMILIES.keys()
 
 
@@ -110,7 +110,7 @@ def test_every_host_has_a_row_for_its_own_api() -> None:
 def test_the_more_particular_row_comes_first() -> None:
     """The first match wins, so a row for all models hides every row after it."""
     seen: set[tuple[str | None, str]] = set()
-    for row in contract_lookup.rows():
+    for row in contract_tables.shipped_contracts().rows:
         assert (row.provider, row.api) not in seen
         if "*" in row.models:
             seen.add((row.provider, row.api))
@@ -122,7 +122,7 @@ def test_a_row_with_an_unknown_key_is_refused(key: str) -> None:
     row = {"api": "openai.chat", key: []}
 
     with pytest.raises(ValueError, match=key):
-        contract_lookup._read({**TABLES, "contract": [row]})
+        contract_tables._read({**TABLES, "contract": [row]})
 
 
 def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
@@ -130,10 +130,10 @@ def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
     one = {"provider": "deepseek", "api": "openai.chat", "returns_in": "reasoning", "opaque": True}
     other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "returns_in": "thinking"}
 
-    told = contract_lookup.resolve_likes({"contract": [one, other]})
+    told = contract_tables.resolve_likes({"contract": [one, other]})
     assert told["contract"][1] == {**one, "provider": "zai", "returns_in": "thinking"}
     with pytest.raises(ValueError, match="no row of deepseek"):
-        contract_lookup.resolve_likes({"contract": [other]})
+        contract_tables.resolve_likes({"contract": [other]})
 
 
 @each("case", all_cases())

@@ -142,7 +142,8 @@ class StoredSession:
         elif to["provider"] in (None, "openai"):
             to["provider"], to["api"] = "openai", self._api or "openai.responses"
         messages = self._read(items)
-        withheld = withheld_blocks(rs.select(messages, settings=settings, **to))
+        chosen = rs.select(messages, settings=settings, contracts=self._store.contracts, **to)
+        withheld = withheld_blocks(chosen)
         return [
             item
             for place, message in enumerate(messages)

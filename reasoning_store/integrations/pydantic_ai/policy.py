@@ -64,6 +64,7 @@ class ReasoningPolicy(AbstractCapability[Any]):  # type: ignore[misc]  # its typ
             model=self.model or getattr(model, "model_name", None),
             api=api,
             base_url=getattr(model, "base_url", None),
+            contracts=None if self.store is None else self.store.contracts,
         )
         withheld = withheld_blocks(selection)
         chosen = [
