@@ -16,7 +16,7 @@ from reasoning_store.owner import Owner
 from reasoning_store.recording.draft_writer import DraftWriter, check_intervals
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
-from reasoning_store.wire.own_contracts import OwnContracts, read_contracts
+from reasoning_store.wire.contract_tables import OwnContracts, read_contracts
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker

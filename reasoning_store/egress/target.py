@@ -11,7 +11,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_names
 from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.contract import Contract
-from reasoning_store.wire.contract_tables import Contracts
+from reasoning_store.wire.contract_tables import Contracts, default_contracts
 
 if TYPE_CHECKING:
     from reasoning_store.wire.protocol import Protocol
@@ -27,9 +27,7 @@ class Target:
     base_url: str | None
     only_read: str | None = None
     """The form of its protocol that was named, where that is read and never written."""
-    contracts: Contracts = field(
-        default_factory=contract_lookup.default_contracts, compare=False, repr=False
-    )
+    contracts: Contracts = field(default_factory=default_contracts, compare=False, repr=False)
     """Those that it was found in, where the makers of replies are looked up, too."""
 
     @property
@@ -76,7 +74,7 @@ def _target(
     check_names(provider=provider, model=model, api=api, base_url=base_url)
     if base_url is not None and not contract_lookup.is_address(base_url):
         raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
-    contracts = contracts or contract_lookup.default_contracts()
+    contracts = contracts or default_contracts()
     return Target(
         contract=contract_lookup.find_contract(provider, model, api, base_url, contracts),
         provider=contract_lookup.provider_id(provider, base_url, contracts),

@@ -44,7 +44,7 @@ from reasoning_store.wire import (
     registry,
 )
 from reasoning_store.wire.contract import Contract
-from reasoning_store.wire.contract_tables import Contracts
+from reasoning_store.wire.contract_tables import Contracts, default_contracts
 from reasoning_store.wire.event_fields import plain_value
 
 TagMode: TypeAlias = Literal["auto", "always", "never"]
@@ -85,7 +85,7 @@ class StreamNormalizer:
         merge: bool = False,
         contracts: Contracts | None = None,
     ) -> None:
-        self._contracts = contracts or contract_lookup.default_contracts()
+        self._contracts = contracts or default_contracts()
         self._provider, self._model, self._base_url = provider, model, base_url
         self._api, self._usual_api = api, usual_api
         self._tags = _check_tags(tags)

@@ -20,7 +20,6 @@ from reasoning_store.ledger.records import BackedUp
 from reasoning_store.ledger.rows.keys import Clock
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.annotations import Annotations
     from reasoning_store.ledger.audit import Audit
     from reasoning_store.ledger.branches import Branches
     from reasoning_store.ledger.budgets import Budgets
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.echoes import Echoes
     from reasoning_store.ledger.erasure import Erasure
     from reasoning_store.ledger.history import History
+    from reasoning_store.ledger.message_facts import Annotations
     from reasoning_store.ledger.messages import Messages
     from reasoning_store.ledger.profiles import Profiles
     from reasoning_store.ledger.reports import Reports
@@ -90,7 +90,7 @@ class Ledger:
 
     @cached_property
     def annotations(self) -> Annotations:
-        from reasoning_store.ledger.annotations import Annotations
+        from reasoning_store.ledger.message_facts import Annotations
 
         return Annotations(self.database)
 

@@ -26,18 +26,12 @@ from reasoning_store.wire.contract_tables import (
     Host,
     ModelRules,
     Template,
+    default_contracts,
     matches_model,
     shipped_contracts,
 )
 
 DEFAULT_API: Final = "openai.chat"
-
-
-def default_contracts() -> Contracts:
-    """Return the contracts of a program without a store: shipped ones and the environment's."""
-    from reasoning_store.wire import own_contracts
-
-    return own_contracts.environment_contracts()
 
 
 def _tables(contracts: Contracts | None) -> ContractTables:
@@ -185,11 +179,6 @@ def api_name(api: str) -> str:
 def family(contract: Contract) -> str:
     """Return a name of the models that can read each other's opaque reasoning."""
     return contract.family or f"{contract.provider or ''}/{contract.api}"
-
-
-def marker_families() -> frozenset[str]:
-    """Return the names of the literal marker families that there are."""
-    return frozenset(name for item in shipped_contracts().templates for name in item.markers)
 
 
 def apis() -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from reasoning_store.wire import (
     ui_messages,
 )
 from reasoning_store.wire.anthropic.reader import AnthropicReader
-from reasoning_store.wire.contract_tables import Contracts
+from reasoning_store.wire.contract_tables import Contracts, default_contracts
 from reasoning_store.wire.event_fields import plain_value
 from reasoning_store.wire.openai_chat.reader import ChatReader
 from reasoning_store.wire.protocol import Protocol, ReasoningStreamAdapter
@@ -169,7 +169,7 @@ def make_reader(
     contracts: Contracts | None = None,
 ) -> ReasoningStreamAdapter:
     """Return a fresh reader for one stream."""
-    contracts = contracts or contract_lookup.default_contracts()
+    contracts = contracts or default_contracts()
     contract = contract_lookup.find_contract(provider, model, api, base_url, contracts)
     reader = _BY_ID[contract.api].reader
     known = contract_lookup.provider_id(provider, base_url, contracts)

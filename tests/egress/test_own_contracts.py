@@ -163,6 +163,19 @@ def test_a_reply_is_read_by_the_contracts_of_its_store() -> None:
     assert (reply.origin.provider, reply.origin.api) == ("acme", "anthropic.messages")
 
 
+def test_a_host_of_ones_own_may_want_the_field_though_empty_and_demand_no_thought() -> None:
+    """EC-007: the contract says that the field must be present, and no floor is needed for that."""
+    row = {"provider": "acme", "api": "openai.chat", "empty_field_in": "all_calls"}
+    mine = contracts_of({"host": [{"id": "acme", "api": "openai.chat"}], "contract": [row]})
+    call = rs.ToolCallBlock(id="call_1", name="look", parameters={})
+    result = rs.ToolResponseBlock(call_id="call_1", tool_name="look", result="x")
+    history = [rs.user("q"), rs.assistant(call), rs.tool(result)]
+
+    request = rs.build_request(history, contracts=mine, **ACME)
+
+    assert request.body["messages"][1]["reasoning_content"] == ""
+
+
 ROW = {"provider": "openai", "api": "openai.chat"}
 BAD: list[tuple[Any, str]] = [
     ({"hosts": []}, "there is no table 'hosts'; did you mean host?"),

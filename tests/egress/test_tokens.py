@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation.placeholders import PLACEHOLDER, cleared
-from reasoning_store.egress.token_counts import count_message
+from reasoning_store.egress.token_counts import TokensByKind, count_message
+from reasoning_store.egress.usage import ContextUsage, calibrate
 from reasoning_store.tokens import counter
 from reasoning_store.tokens.counter import MOST_CHARS
 from tests.egress.histories import (
@@ -245,6 +246,29 @@ def test_a_count_is_exact_only_in_the_tokenizer_of_the_model(
         assert {one.exactness for one in (usage, request, *choices)} == {label}
         assert plan.exactness == label
         assert usage.mark == ("" if label == "exact" else "~")
+
+
+@given(st.lists(st.integers(0, 99), min_size=5, max_size=5), st.integers(1, 99), st.integers(1, 99))
+def test_a_calibrated_count_is_still_the_sum_of_its_parts(
+    parts: list[int], counted: int, reported: int
+) -> None:
+    """Whatever is rounded."""
+    names = ("system", "tools", "messages", "thinking", "withheld")
+    kinds = TokensByKind(**dict(zip(names, parts, strict=True)))
+    usage = ContextUsage(
+        effective=sum(parts[:4]),
+        raw=sum(parts),
+        fixed=parts[0] + parts[1],
+        by_kind=kinds,
+        exactness="approximate",
+        encoding="o200k_base",
+    )
+    found = calibrate(usage, counted=counted, reported=reported)
+    kinds = found.by_kind
+
+    assert found.effective == round(usage.effective * reported / counted)
+    assert kinds.system + kinds.tools + kinds.messages + kinds.thinking == found.effective
+    assert found.effective + kinds.withheld == found.raw
 
 
 @pytest.mark.parametrize("part", ["system", "tools"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -310,3 +311,16 @@ def test_a_reply_recorded_by_a_context_makes_its_branch_current() -> None:
         texts = [one.message.text for one in store.session("chat").history()]
 
     assert texts == ["91?", "7 x 13."]
+
+
+def test_an_older_message_on_a_fork_at_the_beginning_does_not_move_the_session_back(
+    store: rs.Store,
+) -> None:
+    """Only the first message of all gives a session its time."""
+    session = store.session(create=True)
+    session.append(rs.user("q"))
+    before = store.session(session.id).updated_at
+    old = datetime(2020, 1, 1, tzinfo=UTC)
+    session.fork(at=1).append(rs.user("asked long ago"), created_at=old)
+
+    assert store.session(session.id).updated_at == before

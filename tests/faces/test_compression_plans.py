@@ -268,7 +268,9 @@ def test_a_plan_is_of_one_moment_and_refused_once_turns_begin_elsewhere(
     assert session.compact(again, summary="They talked.") is not None
 
 
-@pytest.mark.parametrize("what", ["a summary", "a summary taken back", "an erasure"])
+@pytest.mark.parametrize(
+    "what", ["a summary", "a summary taken back", "one taken back before", "an erasure"]
+)
 def test_the_cached_prefix_does_not_depend_on_the_clock(
     session: rs.Session, url: str, what: str
 ) -> None:
@@ -279,8 +281,11 @@ def test_the_cached_prefix_does_not_depend_on_the_clock(
     for number in range(6):
         turn(session, number)
     made: Any = None
-    if what == "a summary taken back":
+    if what in ("a summary taken back", "one taken back before"):
         made = session.compact(session.compression(limit=1_000, **DEEPSEEK), summary="They talked.")
+    if what == "one taken back before":
+        clock.pass_(60)
+        session.undo(made.id)
     clock.pass_(-3600)
     session.append(rs.user("And now?"))
     sent = session.build_request(**DEEPSEEK)
@@ -294,7 +299,7 @@ def test_the_cached_prefix_does_not_depend_on_the_clock(
         session.compact(session.compression(limit=1_000, **DEEPSEEK), summary="They talked.")
     elif what == "an erasure":
         session.erase(2)
-    else:
+    elif what == "a summary taken back":
         session.undo(made.id)
 
     with rs.Store(url) as elsewhere:
@@ -302,6 +307,8 @@ def test_the_cached_prefix_does_not_depend_on_the_clock(
 
     same = request.cache_break
     assert request.body["messages"][:same] == sent.body["messages"][:same]
+    if what == "one taken back before":  # the request is sent again, whole
+        assert same == len(sent.body["messages"])
 
 
 def test_the_growth_of_a_request_does_not_depend_on_the_clock(session: rs.Session) -> None:

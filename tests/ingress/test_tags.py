@@ -458,3 +458,20 @@ def test_visible_text_held_over_a_block_comes_after_it() -> None:
         ("thinking", "x"),
         ("visible", "<b"),
     ]
+
+
+def test_a_released_beginning_is_the_beginning() -> None:
+    """An open after it is thought text, and not the redundant one of the model."""
+    tag_filter = TagFilter(starts_inside=True)
+    runs = [*tag_filter.feed("<thin"), *tag_filter.release(), *tag_filter.feed("<think>x")]
+
+    assert joined(runs) == (Run("thinking", "<thin<think>x", 0),)
+
+
+def test_both_lexers_may_hold_a_delimiter_at_once() -> None:
+    """What is held may be longer than one delimiter, and never longer than the bound."""
+    tag_filter = TagFilter()
+    half = "<" + " " * 16 + "/" + " " * 16 + "reflection"
+    tag_filter.feed(half + "</think>" + half)
+
+    assert tag_filter.bound / 2 < len(tag_filter.held) <= tag_filter.bound

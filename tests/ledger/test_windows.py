@@ -88,6 +88,18 @@ def test_reasoning_that_is_a_message_of_its_own_stays_with_its_call(ledger: Ledg
     assert positions(ledger, session.key, limit=2) == [5, 6]
 
 
+def test_reasoning_that_comes_with_a_call_of_its_own_is_not_tied_to_the_next(
+    ledger: Ledger,
+) -> None:
+    """It led to its own call: a window that begins after it is as long as was asked."""
+    session = new_session(ledger)
+    call = ToolCallBlock(id="a", name="look", parameters={})
+    both = NewMessage(assistant(ThinkingBlock(thought="t"), call), Counts(thinking=(10,)))
+    ledger.messages.append(session.key, 1, [said(), both, asks("b"), answers("b")])
+
+    assert positions(ledger, session.key, limit=2) == [3, 4]
+
+
 def test_a_response_without_a_call_moves_nothing(ledger: Ledger) -> None:
     """Nor does a call that no one answered."""
     session = new_session(ledger)

@@ -24,8 +24,9 @@ import pytest
 
 from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.ingress import normalizer
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contract_lookup, contract_tables
+from reasoning_store.wire import contract_lookup, contract_tables, registry
 from reasoning_store.wire.contract_lookup import mirrored_fields
 
 Tables = dict[str, Any]
@@ -476,8 +477,9 @@ def in_force(tables: Tables) -> Iterator[None]:
     """Read these tables in place of the file."""
     made = contract_tables._read(tables)
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("default_contracts", "shipped_contracts"):
-            patch.setattr(contract_lookup, name, lambda: made)
+        for module in (contract_lookup, normalizer, registry):
+            for name in ("default_contracts", "shipped_contracts"):
+                patch.setattr(module, name, lambda: made, raising=False)
         yield
 
 

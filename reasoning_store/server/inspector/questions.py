@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import urlencode
 
 from reasoning_store import InvalidCall, ReasoningSettings
@@ -43,12 +43,18 @@ class Control:
 
 _OFF_ON = (("false", "Off"), ("true", "On"))
 
-STRIP_LABELS: Final = {
+_STRIP_WORDS: Final = {
     "none": "Leave out nothing",
     "priorTurns": "Of earlier turns",
     "allButLast": "All but the last",
     "all": "All",
 }
+_STRIPS: Final = get_args(ReasoningSettings.model_fields["strip_from_context"].annotation)
+STRIP_LABELS: Final = {
+    **_STRIP_WORDS,
+    **{word: word for word in _STRIPS if word not in _STRIP_WORDS},
+}
+"""A policy without a label of its own has its name."""
 
 CONTROLS: Final = (
     Control(
