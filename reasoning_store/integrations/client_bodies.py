@@ -10,23 +10,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import reasoning_store as rs
 from reasoning_store.importers import formats, openai_items
 from reasoning_store.importers.source_messages import SourceMessage
+from reasoning_store.integrations import gemini_bodies
+from reasoning_store.integrations.client_messages import ClientMessage, weave
 from reasoning_store.wire.content_parts import read_result
-
-
-class ClientMessage(NamedTuple):
-    """One message of a body."""
-
-    message: rs.Message
-    """Its role, text, calls and results; other parts as they are, but for its thinking."""
-    first: int
-    """The index of its first part in the body's list."""
-    last: int
-    has_thinking: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +35,17 @@ class BodyForm:
     """Returns the parts of a message that is sent without its thinking."""
     system_key: str | None
     """The key of the body that holds the system prompt; its first messages may, too."""
-    history: str
-    """The format of the importer that reads messages whole."""
+    history: str | None
+    """The format of the importer that reads messages whole; without one ``read`` does."""
     ends: Callable[[Any], bool]
     """Whether an event is the last one of a stream."""
+    unkept: frozenset[str] = frozenset()
+    """The fields of a response of which its client has no part in what it sends back."""
+
+    def model_of(self, body: Mapping[str, Any], path: str) -> str | None:
+        """Return the model that a request names, in its body or in its path."""
+        named = body.get("model") or gemini_bodies.model_in(path)
+        return named if isinstance(named, str) else None
 
     def list_of(self, body: Mapping[str, Any]) -> list[Any]:
         """Return the list of messages of a body; a text alone is one message."""
@@ -66,6 +64,8 @@ class BodyForm:
         """Return these parts of a body as messages to be stored."""
         if not parts:
             return []
+        if self.history is None:
+            return [one.message for one in self.read(parts)]
         lines = [json.dumps({"messages": list(parts)})]
         (conversation,) = formats.conversations(lines, format=self.history)
         return [item.message for item in conversation.items]
@@ -91,6 +91,7 @@ def _text(content: Any) -> str:
     """Return the text of a content: a string, or the texts of its parts."""
     if isinstance(content, str):
         return content
+    content = content.get("parts") if isinstance(content, Mapping) else content
     parts = content if isinstance(content, list) else []
     texts = (part.get("text") for part in parts if isinstance(part, Mapping))
     return "".join(text for text in texts if isinstance(text, str))
@@ -213,22 +214,8 @@ def _restore_anthropic(parts: Sequence[Any], written: Sequence[Any]) -> list[Any
     (message,), content = parts, written[0]["content"]
     own = message.get("content")
     own = list(own) if isinstance(own, list) else [{"type": "text", "text": own}]
-    woven = _weave(own, [*content] if isinstance(content, list) else [], _is_anthropic_thinking)
+    woven = weave(own, [*content] if isinstance(content, list) else [], _is_anthropic_thinking)
     return [{**message, "content": woven}]
-
-
-def _weave(
-    own: Sequence[Any], written: Sequence[Any], is_thinking: Callable[[Any], bool]
-) -> list[Any]:
-    """Return a client's parts with the thinking of the written ones at its places.
-
-    If the client has other parts than were written, all thinking is put first.
-    """
-    others = sum(not is_thinking(part) for part in written)
-    if others != len(own):
-        return [*filter(is_thinking, written), *own]
-    mine = iter(own)
-    return [part if is_thinking(part) else next(mine) for part in written]
 
 
 def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
@@ -266,7 +253,7 @@ def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
 
 
 def _restore_responses(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
-    return _weave(parts, written, lambda item: item.get("type") == "reasoning")
+    return weave(parts, written, lambda item: item.get("type") == "reasoning")
 
 
 def _unbind_responses(parts: Sequence[Any]) -> list[Any]:
@@ -321,6 +308,18 @@ FORMS: Final[Mapping[str, BodyForm]] = {
         system_key="system",
         history="anthropic",
         ends=_ends_messages,
+    ),
+    "enerateContent": BodyForm(
+        api=gemini_bodies.API,
+        messages_key="contents",
+        read=gemini_bodies.read_contents,
+        restore=gemini_bodies.restore_contents,
+        replace_text=lambda parts, text: list(parts),  # its replies are not rendered
+        unbind=list,
+        system_key="systemInstruction",
+        history=None,
+        ends=lambda event: False,  # the connection ends it
+        unkept=frozenset({"responseId"}),
     ),
 }
 """The form of the requests whose path ends so."""

@@ -17,7 +17,8 @@ from typing import Any
 
 import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
-from reasoning_store.integrations.client_bodies import BodyForm, ClientMessage, find_form
+from reasoning_store.integrations.client_bodies import BodyForm, find_form
+from reasoning_store.integrations.client_messages import ClientMessage
 from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.integrations.store_access import Settings, check_owner, read_settings
 from reasoning_store.results import ClientConversation, Owner
@@ -68,11 +69,10 @@ class EchoMatcher:
         form = find_form(path)
         if form is None or not form.list_of(body):
             return None
-        model = body.get("model")
         names = {
             "provider": self._provider,
             "api": form.api,
-            "model": model if isinstance(model, str) else None,
+            "model": form.model_of(body, path),
             "base_url": base_url,
         }
         exchange = Exchange(
@@ -112,7 +112,9 @@ class EchoMatcher:
         self._restore(exchange, form, parts, client, found)
         new = client[found.first_new :]
         if is_stored:
-            imported = form.import_messages(parts[new[0].first :]) if new else []
+            imported = [one.message for one in new]
+            if form.history is not None and new:
+                imported = form.import_messages(parts[new[0].first :])
             exchange.keep(_name_tools(imported, [one.message for one in client]))
             if self._raises:
                 exchange.store_request()

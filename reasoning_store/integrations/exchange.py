@@ -141,19 +141,21 @@ class Exchange:
             self._new = None
 
     def record(self, content: bytes) -> None:
-        """Store a whole response; one that is no JSON object is left out."""
+        """Store a whole response, or a list of a stream's events; other content is left out."""
         if not self.is_stored:
             return
         try:
             response = json.loads(content)
         except (ValueError, RecursionError):
             return
-        if not isinstance(response, dict):
+        if not isinstance(response, dict | list):
             return
         self._note_id(response)
         with self._reporting():
             self.store_request()
-            recording = self._recorded = self._enter_recording(response)
+            is_list = isinstance(response, list)
+            whole = [*map(self._kept, response)] if is_list else self._kept(response)
+            recording = self._recorded = self._enter_recording(whole)
             for _ in recording:
                 pass
             recording.__exit__(None, None, None)
@@ -206,6 +208,7 @@ class Exchange:
         for event in events:
             if self.reply_id is None and isinstance(event, dict):
                 self._note_id(event.get("response") or event.get("message") or event)
+            event = self._kept(event)
             if self._recording is not None:
                 try:
                     self._recording.feed(event)
@@ -215,6 +218,12 @@ class Exchange:
                 self._waiting.append(event)
             is_last = is_last or self._form.ends(event)
         return is_last
+
+    def _kept(self, event: Any) -> Any:
+        """Return an event without the fields that make ids which the client does not send."""
+        if self._form.unkept and isinstance(event, dict):
+            return {name: one for name, one in event.items() if name not in self._form.unkept}
+        return event
 
     def _note_id(self, response: Any) -> None:
         found = response.get("id") if isinstance(response, dict) else None

@@ -5,8 +5,9 @@
 
     client = OpenAI(http_client=http.client(store))
 
-Requests of Chat Completions, Responses and Messages go out with the thinking that their client
-lost, and their replies are stored; other requests pass through. The reply is stored before its
+Requests of Chat Completions, Responses, Messages and Gemini's generateContent go out with the
+thinking that their client lost, and their replies are stored; other requests pass through. The
+reply is stored before its
 last event is passed on, because an SDK stops reading there. Responses carry what was done in
 ``X-Reasoning-Restored``, ``X-Reasoning-Session`` and ``X-Reasoning-Store-Error``; a request may
 name its session in ``X-Reasoning-Session``. A reply that an adapter stores is stored once.
@@ -32,6 +33,7 @@ from reasoning_store.integrations.exchange import (
     Exchange,
     why_unstored,
 )
+from reasoning_store.integrations.gemini_bodies import host_of
 from reasoning_store.integrations.store_access import (
     Settings,
     check_owner,
@@ -174,7 +176,7 @@ def _read_object(content: bytes) -> dict[str, Any] | None:
 
 def _base_url(url: str) -> str:
     """Return the address of a host without the path of one request."""
-    without_query = url.partition("?")[0]
+    without_query = host_of(url.partition("?")[0])
     for end in ("/chat/completions", "/responses", "/messages"):
         without_query = without_query.removesuffix(end)
     return without_query

@@ -9,6 +9,7 @@ in pieces, held at a point until a test lets it go on, or cut off with the conne
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ PLACES = (
     ("*/responses", "openai.responses"),
     ("*/messages", "anthropic.messages"),
     ("*:streamGenerateContent", "gemini.generate_content"),
+    ("*:generateContent", "gemini.generate_content"),
     ("*/api/chat", "ollama.chat"),
     ("*/converse-stream", "bedrock.converse"),
     ("*/v2/chat", "cohere.chat"),
@@ -227,7 +229,8 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                 self._refuse(answer)
                 return
             with suppress(BrokenPipeError, ConnectionResetError):
-                if asked.api in MAY_BE_WHOLE and not asked.body.get("stream"):
+                is_whole = asked.api in MAY_BE_WHOLE and not asked.body.get("stream")
+                if is_whole or path.endswith(":generateContent"):
                     self._whole(asked, answer)
                 else:
                     self._stream(asked, answer)
@@ -237,7 +240,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
             api = next(api for pattern, api in PLACES if fnmatchcase(path, pattern))
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             model = body.get("model") or path.split("/")[-2 if "bedrock" in api else -1]
-            model = model.partition(":stream")[0]
+            model = re.sub(":(stream)?[gG]enerateContent$", "", model)
             by_model = next(name for like, name in BY_MODEL if fnmatchcase(model, like))
             return Asked(api, PROVIDERS.get(api, by_model), model, body)
 

@@ -108,6 +108,39 @@ def _chat_reply(
     return text, calls
 
 
+def gemini_loop(client: Any, model: str, *, streamed: bool, turns: int = 1) -> str:
+    """Run turns of generateContent as a client that keeps text and calls, and no signature."""
+    contents: list[Any] = []
+    declared = {"name": "get_weather", "parameters_json_schema": TOOL}
+    config = {"tools": [{"function_declarations": [declared]}]}
+    text = ""
+    for turn in range(turns):
+        contents.append({"role": "user", "parts": [{"text": f"Question {turn}?"}]})
+        while True:
+            asked = {"model": model, "contents": contents, "config": config}
+            models = client.models
+            replies = (
+                models.generate_content_stream(**asked)
+                if streamed
+                else [models.generate_content(**asked)]
+            )
+            parts = [part for one in replies for part in one.candidates[0].content.parts or ()]
+            text = "".join(part.text for part in parts if part.text and not part.thought)
+            calls = [part.function_call for part in parts if part.function_call]
+            kept: list[Any] = [{"text": text}] if text else []
+            kept += [
+                {"function_call": {"id": one.id, "name": one.name, "args": one.args}}
+                for one in calls
+            ]
+            contents.append({"role": "model", "parts": kept})
+            if not calls:
+                break
+            answer = {"name": "get_weather", "response": {"result": "4 C"}}
+            results = [{"function_response": {**answer, "id": one.id}} for one in calls]
+            contents.append({"role": "user", "parts": results})
+    return text
+
+
 def messages_loop(client: Any, model: str, *, streamed: bool, turns: int = 1) -> str:
     """Run turns of Messages as a client that keeps text and calls, and drops the thinking."""
     messages: list[Any] = []

@@ -21,6 +21,11 @@ HOSTS: Mapping[str, tuple[str, str, str]] = {
     "openai.chat": ("deepseek", "deepseek-flash", "/v1/chat/completions"),
     "anthropic.messages": ("anthropic", "claude-sonnet-4-6", "/v1/messages"),
     "openai.responses": ("openai", "gpt-5", "/v1/responses"),
+    "gemini.generate_content": (
+        "google",
+        "gemini-3-pro",
+        "/v1beta/models/gemini-3-pro:generateContent",
+    ),
 }
 COMMON = ("Done.", "You're welcome!", "4", "Hello! How can I help you?", "ok")
 LIST = {"path": "."}
@@ -321,6 +326,8 @@ def body_of(ask: Ask, api: str) -> dict[str, Any]:
         return {"model": model, "messages": parts}
     if api == "anthropic.messages":
         return {"model": model, "system": ask.system, "messages": parts, "max_tokens": 99}
+    if api == "gemini.generate_content":
+        return {"systemInstruction": {"parts": [{"text": ask.system}]}, "contents": parts}
     return {"model": model, "instructions": ask.system, "input": parts}
 
 

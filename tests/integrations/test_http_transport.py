@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import httpx
 import httpx2
 import openai
 import pytest
+from google import genai
 
 import reasoning_store as rs
 from reasoning_store.integrations import http
@@ -22,6 +24,7 @@ from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import (
     STEPS,
     chat_loop,
+    gemini_loop,
     messages_loop,
     responses_loop,
     twenty_steps,
@@ -58,6 +61,23 @@ BODIES: dict[str, Any] = {
             },
         ],
     },
+    "/v1beta/models/m:generateContent": {
+        "systemInstruction": {"parts": [_TEXT]},
+        "contents": [
+            {"role": "user", "parts": [_TEXT]},
+            {
+                "role": "model",
+                "parts": [
+                    {"text": "So.", "thought": True},
+                    {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2Vh"},
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "f", "response": {"result": "done"}}}],
+            },
+        ],
+    },
     "/responses": {
         "model": "m",
         "input": [
@@ -80,11 +100,19 @@ def open_anthropic(address: str, **options: Any) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="k", base_url=address, max_retries=0, **options)
 
 
+@contextmanager
+def open_gemini(address: str, *, http_client: Any) -> Iterator[Any]:
+    options = genai.types.HttpOptions(base_url=address, httpx_client=http_client)
+    with http_client, genai.Client(api_key="k", http_options=options) as client:
+        yield client
+
+
 CASES: dict[str, tuple[Callable[..., Any], Loop, str, str]] = {
     "DeepSeek": (open_openai, chat_loop, "deepseek", "deepseek-flash"),
     "Kimi": (open_openai, chat_loop, "moonshot", "kimi-k2-thinking"),
     "Claude": (open_anthropic, messages_loop, "anthropic", "claude-sonnet-4-6"),
     "Responses": (open_openai, responses_loop, "openai", "gpt-5.2"),
+    "Gemini": (open_gemini, gemini_loop, "google", "gemini-3-pro"),
 }
 HOSTS = pytest.mark.parametrize("host", CASES)
 STREAMED = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -380,8 +408,8 @@ ODD: list[Any] = [7, "x", "[" * 2000, [7], {"type": ["x"]}, [{"type": ["x"]}]]
 
 def odd_bodies(body: Any) -> Iterator[Any]:
     """Yield a body with each odd value at each of its places."""
-    inside = body.items() if isinstance(body, dict) else enumerate(body)
-    for key, value in inside if isinstance(body, dict | list) else ():
+    listed = enumerate(body if isinstance(body, list) else ())
+    for key, value in body.items() if isinstance(body, dict) else listed:
         for other in [*ODD, *odd_bodies(value)]:
             changed = body.copy()
             changed[key] = other
@@ -396,6 +424,51 @@ def test_no_body_of_a_client_breaks_the_chat(store: rs.Store, path: str) -> None
         unstored = None if body is BODIES[path] else "odd"
         exchange = matcher.begin(deepcopy(body), path=path, unstored=unstored)
         assert exchange is None or json.dumps(exchange.body)
+
+
+def test_a_call_of_gemini_without_an_id_is_answered(store: rs.Store) -> None:
+    """Its result answers the first open call of its name, in the client's body and in the store."""
+    matcher = EchoMatcher(store, provider="google")
+    path = "/v1beta/models/gemini-2.5-flash:generateContent"
+    contents: list[Any] = [{"role": "user", "parts": [{"text": "Oslo and Rome?"}]}]
+    for step in range(2):
+        exchange = matcher.begin({"contents": contents}, path=path)
+        assert exchange is not None
+        calls = [
+            {"functionCall": {"name": "get_weather", "args": {"city": city}}}
+            for city in ("Oslo", "Rome")
+        ]
+        content = {"role": "model", "parts": calls}
+        body = {"candidates": [{"content": content}], "responseId": f"r{step}"}
+        exchange.record(json.dumps(body).encode())
+        results = [
+            {"functionResponse": {"name": "get_weather", "response": {"result": f"{n} C"}}}
+            for n in (4, 20)
+        ]
+        contents += [content, {"role": "user", "parts": results}]
+    exchange = matcher.begin({"contents": contents}, path=path)
+    assert exchange is not None
+    exchange.record(json.dumps({"candidates": [{"content": {"parts": [_TEXT]}}]}).encode())
+
+    (session,) = store.sessions().items
+    request = session.build_request(provider="google", model="gemini-2.5-flash")
+    assert request.warnings == ()
+    assert request.body["contents"][:5] == contents
+
+
+def test_a_stream_of_gemini_that_is_one_list_is_stored(store: rs.Store) -> None:
+    """As ``streamGenerateContent`` answers without ``alt=sse``."""
+    path = "/v1beta/models/gemini-2.5-flash:streamGenerateContent"
+    contents = [{"role": "user", "parts": [_TEXT]}]
+    exchange = EchoMatcher(store).begin({"contents": contents}, path=path)
+    assert exchange is not None
+    parts = ({"text": "So.", "thought": True}, {"text": "It "}, {"text": "is."})
+    events = [{"candidates": [{"content": {"role": "model", "parts": [one]}}]} for one in parts]
+    exchange.record(json.dumps(events).encode())
+
+    (session,) = store.sessions().items
+    reply = session.history()[-1].message
+    assert (reply.text, reply.thinking[0].thought) == ("It is.", "So.")
 
 
 def test_a_stream_that_breaks_off_is_stored_as_interrupted(
