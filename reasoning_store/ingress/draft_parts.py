@@ -81,6 +81,7 @@ class DraftParts:
         self._masker = masker
         self._texts: dict[tuple[str, int | None], _MaskedText] = {}
         self._entries: list[Entry] = []
+        self._pieces: list[str] = []  # the text of the last entry
         self.size = 0
         """Characters that wait to be written."""
         self.pass_on: Callable[[Entry], None] | None = None
@@ -104,14 +105,20 @@ class DraftParts:
 
     def take_part(self) -> str | None:
         """Return the next part, or ``None`` if nothing has to be written yet."""
-        if not self._entries:
-            return None
-        part, self._entries, self.size = codec.dumps(self._entries), [], 0
+        part, self._entries, self._pieces, self.size = self.next_part(), [], [], 0
         return part
 
     def next_part(self) -> str | None:
         """Return the next part, which stays the next one."""
+        self._join_pieces()
         return codec.dumps(self._entries) if self._entries else None
+
+    def _join_pieces(self) -> None:
+        """Give the last entry its text, of which more may come."""
+        if self._pieces:
+            text = "".join(self._pieces)
+            self._entries[-1][TEXT_OF[self._entries[-1]["type"]]] = text
+            self._pieces = [text]
 
     def release(self) -> None:
         """Add the text that the masker holds: nothing more of it comes."""
@@ -129,8 +136,13 @@ class DraftParts:
             entry = {**mask_value(entry, self._masker), "type": chunk.type}
         if self.pass_on is not None:
             self.pass_on(dict(entry))
-        self._entries.append(entry)
+        self._begin_entry(entry)
         self.size += 64
+
+    def _begin_entry(self, entry: Entry) -> None:
+        self._join_pieces()
+        self._entries.append(entry)
+        self._pieces = []
 
     def _add_delta(self, chunk: Delta) -> None:
         entry = _to_json(chunk)
@@ -175,9 +187,10 @@ class DraftParts:
         if self.pass_on is not None and (text or not is_plain(entry)):
             self.pass_on({**entry, name: text} if text else dict(entry))
         if last is not None and is_plain(entry) and is_plain(last) and _names_one(entry, last):
-            last[name] = last.get(name, "") + text
+            self._pieces.append(text)
         elif text or not is_plain(entry):
-            self._entries.append({**entry, name: text} if text else entry)
+            self._begin_entry(entry)
+            self._pieces = [text] if text else []
 
 
 class _MaskedText:

@@ -61,6 +61,36 @@ _UNKNOWN_CHARACTERS = 65_536
 """How much is kept of the events: of a stream that was not understood, and of any other."""
 
 
+def make_text_channel(
+    contract: Contract,
+    counters: Counters,
+    *,
+    is_stream: bool,
+    tags: Tags = "auto",
+    starts_inside: bool = False,
+    merge: bool = False,
+) -> TextChannel:
+    """Return the channel that takes the tags out of the text of one choice."""
+    reading = contract.reading
+    tag_filter = None
+    if tags != "never" and (tags != "auto" or reading.tags):
+        tag_filter = TagFilter(
+            DEFAULT_TAGS if isinstance(tags, str) else tuple(tags),
+            starts_inside,
+            markers=reading.markers,
+            events=True,
+            code_is_text=tags != "always",
+            leading_only=tags == "auto" and reading.tags == "leading",
+        )
+    return TextChannel(
+        tag_filter,
+        counters,
+        merge=merge,
+        stray_opens=reading.stray_opens,
+        may_lack_open=reading.unparsed and tags != "always" and not is_stream,
+    )
+
+
 class StreamNormalizer:
     """Turns one stream into clean chunks, and into a ``Message`` at its end.
 
@@ -232,32 +262,19 @@ class StreamNormalizer:
         return out
 
     def _begin_choice(self, number: int) -> _Choice:
-        reading = self._contract.reading
         counters = Counters()
-        text = TextChannel(
-            self._tag_filter(),
+        text = make_text_channel(
+            self._contract,
             counters,
+            is_stream=self._is_stream,
+            tags=self._tags,
+            starts_inside=self._starts_inside,
             merge=self._merge,
-            stray_opens=reading.stray_opens,
-            may_lack_open=reading.unparsed and self._tags != "always" and not self._is_stream,
         )
         choice = self._choices[number] = _Choice(
             self._contract, text, counters, provider=self._origin.provider, number=number
         )
         return choice
-
-    def _tag_filter(self) -> TagFilter | None:
-        reading = self._contract.reading
-        if self._tags == "never" or (self._tags == "auto" and not reading.tags):
-            return None
-        return TagFilter(
-            DEFAULT_TAGS if isinstance(self._tags, str) else tuple(self._tags),
-            self._starts_inside,
-            markers=reading.markers,
-            events=True,
-            code_is_text=self._tags != "always",
-            leading_only=self._tags == "auto" and reading.tags == "leading",
-        )
 
     def _build(self, number: int, interrupted: bool) -> Message:
         choice = self._choices.get(number)

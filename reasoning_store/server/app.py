@@ -30,6 +30,7 @@ from reasoning_store.server.problems import (
     answer_store_error,
     answer_unknown,
 )
+from reasoning_store.server.readiness import make_ready
 from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, export_spans, find_tracer
 from reasoning_store.store import Store
@@ -43,6 +44,8 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
 
     @asynccontextmanager
     async def run(app: Starlette) -> AsyncIterator[None]:
+        if gateway is not None:
+            await asyncio.to_thread(make_ready, store, options)
         yield
         if gateway is not None:
             await gateway.close()

@@ -100,7 +100,8 @@ class Gateway:
         )
         if exchange is not None:
             exchange.is_rendered = mode == "render" and shows
-        rewriter = make_rewriter(mode, path, shows_thinking=shows)
+        names = exchange.names if exchange is not None else self.names
+        rewriter = make_rewriter(mode, path, shows_thinking=shows, names=names)
         try:
             response = await self._send(request, path, body, exchange)
         except httpx2.HTTPError as error:

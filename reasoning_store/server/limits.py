@@ -16,6 +16,8 @@ class Limits:
     """A request's path and headers. Beyond: 431, or 400 if their end has not come."""
     header_seconds: float = 30.0
     """Until a request's headers have come. Beyond: the connection ends."""
+    idle_seconds: float = 75.0
+    """A connection without a request. Beyond: the connection ends."""
     body_bytes: int = 64 * _MB
     """A request's body (`--largest-body`). Beyond: 413."""
     body_seconds: float = 300.0

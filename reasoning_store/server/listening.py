@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.server.options import ServerOptions
+from reasoning_store.server.readiness import load_shared
 from reasoning_store.server.workers import check_workers, run_workers
 
 _BACKLOG: Final = 2048
@@ -35,6 +36,8 @@ def listen(
     """
     raise_file_limit()
     check_workers(workers)
+    if options.upstream is not None:
+        load_shared()
     bound = bind(options.host, options.port)
     address = address_of(bound, options.host)
 
@@ -67,6 +70,7 @@ def configure(app: ASGIApp, options: ServerOptions) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         http=partial(_Connection, limits.header_seconds),  # type: ignore[arg-type]
+        timeout_keep_alive=limits.idle_seconds,  # type: ignore[arg-type]
         h11_max_incomplete_event_size=limits.header_bytes,
         ws="none",
         lifespan="on",
@@ -90,6 +94,11 @@ class _Connection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         self._await_headers()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.conn.trailing_data[0]:  # the next request has begun
+            self._await_headers()
 
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)

@@ -1,6 +1,7 @@
-"""A stream on its way from the provider to the client: passed on as it comes, and recorded.
+"""A stream on its way from the provider to the client: passed on event by event, and recorded.
 
-A reply whose end the store refused is kept, and stored once the store answers again.
+If the provider breaks the connection, the client's breaks, too, behind the last whole event. A
+reply whose end the store refused is kept, and stored once the store answers again.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from reasoning_store.server.reply_modes import Rewriter
 from reasoning_store.server.threads import run_to_end
 from reasoning_store.server.tracing import CLIENT_LEFT, Call, find_call
 
+_OUR_LIMITS: Final = (httpx2.TimeoutException, httpx2.DecodingError)
+"""The failures that the client reads as an event; of any other the connection breaks."""
 _MOST_UNSAVED: Final = 1000
 """How many replies wait in memory; the oldest is left out for the next."""
 
 
 class Relay(Response):
-    """A stream that is passed on as it comes, and recorded on its way."""
+    """A stream that is passed on event by event, and recorded on its way."""
 
     def __init__(
         self,
@@ -103,6 +106,8 @@ class Relay(Response):
                 call.fail(type(error).__name__)
             if exchange is not None:
                 await run_to_end(exchange.leave)
+            if rewriter is None or not isinstance(error, _OUR_LIMITS):
+                return  # an answer without its end: the server closes the connection
             await emit(_error_event(self._path, *describe_failure(error)))
         except rs.ReasoningStoreError as error:
             # on_store_error is "fail": the client reads why its reply ends here.

@@ -8,12 +8,17 @@ Nothing is held back but what may be the beginning of a tag.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import reasoning_store as rs
+from reasoning_store.ingress.normalizer import make_text_channel
+from reasoning_store.ingress.reply_counters import Counters
+from reasoning_store.ingress.tags import Run
+from reasoning_store.ingress.text_channel import TextChannel
 from reasoning_store.integrations.client_bodies import write_json
 from reasoning_store.server.options import Mode
+from reasoning_store.wire.contract_lookup import find_contract
 
 Kind: TypeAlias = Literal["text", "thinking"]
 _FIELDS: Final = ("reasoning_content", "reasoning")
@@ -37,15 +42,27 @@ class Rewriter(Protocol):
         ...
 
 
-def make_rewriter(mode: Mode, path: str, *, shows_thinking: bool = True) -> Rewriter | None:
-    """Return the rewriter of a reply; ``None`` where it is passed on as it is.
+def make_rewriter(
+    mode: Mode,
+    path: str,
+    *,
+    shows_thinking: bool = True,
+    names: Mapping[str, Any] | None = None,
+) -> Rewriter:
+    """Return the rewriter of a reply of the provider and the model that ``names`` has.
 
     Without ``shows_thinking`` the client gets no thinking.
     """
     if mode == "mirror":
-        return None
-    kind = _REWRITERS[path]
-    return kind(lambda: Placer(is_rendered=mode == "render", shows_thinking=shows_thinking))
+        return WholeEvents()
+
+    contract = find_contract(**(names or {}))
+
+    def make_placer(*, is_stream: bool) -> Placer:
+        text = make_text_channel(contract, Counters(), is_stream=is_stream)
+        return Placer(text, is_rendered=mode == "render", shows_thinking=shows_thinking)
+
+    return _REWRITERS[path](make_placer)
 
 
 def rewrites(mode: Mode, path: str) -> bool:
@@ -53,20 +70,85 @@ def rewrites(mode: Mode, path: str) -> bool:
     return mode == "mirror" or path in _REWRITERS
 
 
-class Placer:
-    """The text and the thinking of one reply, as runs of where each is put."""
+_BLANK_LINES: Final = (b"\n\n", b"\n\r", b"\r\r")
+"""How a blank line begins, after the end of the line before it."""
 
-    def __init__(self, *, is_rendered: bool, shows_thinking: bool) -> None:
-        self._tags = rs.TagFilter(code_is_text=True)
+
+class WholeEvents:
+    """The bytes of a stream up to its last blank line: each event whole, or not at all."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._ends_in_cr = False
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the bytes of the events that this piece completes."""
+        held = self._held
+        begin = max(len(held) - 1, 0)
+        held += piece
+        ends = [at + 2 for pair in _BLANK_LINES if (at := held.rfind(pair, begin)) >= 0]
+        stop = max(ends, default=1 if self._ends_in_cr and held.startswith(b"\n") else 0)
+        stop += ends != [] and held[stop - 1 : stop + 1] == b"\r\n"
+        whole = bytes(held[:stop])
+        del held[:stop]
+        self._ends_in_cr = whole.endswith(b"\r") if whole else self._ends_in_cr
+        return whole
+
+    def finish(self) -> bytes:
+        """Return the rest of a stream that has ended."""
+        return bytes(self._held)
+
+    def rewrite_whole(self, content: bytes) -> bytes:
+        """Return a whole response as it is."""
+        return content
+
+
+class Placer:
+    """The text and the thinking of one reply, as runs of where each is put.
+
+    The text is that of the stored message: the same channel takes the tags out of it.
+    """
+
+    def __init__(self, text: TextChannel, *, is_rendered: bool, shows_thinking: bool) -> None:
+        self._text = text
+        self._native: list[str] = []
         self._renderer = rs.ReasoningRenderer() if is_rendered else None
         self._shows = shows_thinking
 
     def text(self, text: str) -> Iterator[tuple[Kind, str]]:
         """Yield the runs of a piece of text, in which there may be tags."""
-        yield from self._place(self._tags.feed(text))
+        yield from self._place(self._text.feed(text))
 
     def thinking(self, text: str) -> Iterator[tuple[Kind, str]]:
-        """Yield the runs of a piece of thinking."""
+        """Yield the runs of a piece of a thought that has a field of its own."""
+        if text and not text.isspace():
+            yield from self._place(self._text.note_native())
+        yield from self._place(self._text.release())
+        self._native.append(text)
+        yield from self._think(text)
+
+    def close(self) -> Iterator[tuple[Kind, str]]:
+        """Yield what is held, and the end of a section, before anything that is no thinking."""
+        yield from self._place(self._text.release())
+        yield from self._close_section()
+
+    def finish(self) -> Iterator[tuple[Kind, str]]:
+        """Yield the rest of a text, at its end."""
+        yield from self._place(self._text.finish([self._native]))
+        yield from self._close_section()
+
+    def _place(self, runs: Iterable[Run]) -> Iterator[tuple[Kind, str]]:
+        for run in runs:
+            if run.kind == "visible":
+                shown = run.text if self._renderer is None else self._renderer.answer(run.text)
+                if shown:
+                    yield "text", shown
+            elif run.phase == "delta":
+                yield from self._think(run.text)
+            elif run.phase == "end":
+                yield from self._close_section()
+
+    def _think(self, text: str) -> Iterator[tuple[Kind, str]]:
         if not self._shows:
             return
         if self._renderer is None:
@@ -74,35 +156,27 @@ class Placer:
         elif shown := self._renderer.thinking(text):
             yield "text", shown
 
-    def close(self) -> Iterator[tuple[Kind, str]]:
-        """Yield the end of a section, before anything that is no thinking."""
+    def _close_section(self) -> Iterator[tuple[Kind, str]]:
         if self._renderer is not None and (shown := self._renderer.close()):
             yield "text", shown
 
-    def finish(self) -> Iterator[tuple[Kind, str]]:
-        """Yield the rest, at the end of the reply."""
-        yield from self._place(self._tags.finish())
-        self._tags.reset()
-        yield from self.close()
 
-    def _place(self, runs: Any) -> Iterator[tuple[Kind, str]]:
-        for run in runs:
-            if run.kind == "thinking":
-                yield from self.thinking(run.text)
-            elif self._renderer is None:
-                yield "text", run.text
-            elif shown := self._renderer.answer(run.text):
-                yield "text", shown
+class MakePlacer(Protocol):
+    """Makes the placer of one choice."""
+
+    def __call__(self, *, is_stream: bool) -> Placer: ...
 
 
 class _EventRewriter:
     """The events of a stream, decoded, rewritten and encoded."""
 
-    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+    def __init__(self, make_placer: MakePlacer) -> None:
         self._make_placer = make_placer
+        self._is_stream = False
         self._decoder = rs.JSONEvents()
 
     def feed(self, piece: bytes) -> bytes:
+        self._is_stream = True
         if self._decoder.done:
             return b""
         return self._rewrite(self._decoder.feed(piece))
@@ -140,12 +214,15 @@ class _EventRewriter:
 class ChatRewriter(_EventRewriter):
     """Replies of Chat Completions."""
 
-    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+    def __init__(self, make_placer: MakePlacer) -> None:
         super().__init__(make_placer)
         self._placers: dict[Any, Placer] = {}
 
     def _placer(self, choice: dict[str, Any]) -> Placer:
-        return self._placers.setdefault(choice.get("index", 0), self._make_placer())
+        number = choice.get("index", 0)
+        if number not in self._placers:
+            self._placers[number] = self._make_placer(is_stream=self._is_stream)
+        return self._placers[number]
 
     def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         choices = value.get("choices")
@@ -211,9 +288,9 @@ def _take_runs(
 class MessagesRewriter(_EventRewriter):
     """Replies of Messages: their blocks get new numbers."""
 
-    def __init__(self, make_placer: Callable[[], Placer]) -> None:
+    def __init__(self, make_placer: MakePlacer) -> None:
         super().__init__(make_placer)
-        self._placer = make_placer()
+        self._placed: Placer | None = None
         self._index = -1
         self._open: Kind | None = None
         self._kinds: dict[Any, str] = {}
@@ -221,6 +298,12 @@ class MessagesRewriter(_EventRewriter):
 
     def _encode(self, value: dict[str, Any]) -> bytes:
         return f"event: {value.get('type')}\n".encode() + super()._encode(value)
+
+    @property
+    def _placer(self) -> Placer:
+        if self._placed is None:
+            self._placed = self._make_placer(is_stream=self._is_stream)
+        return self._placed
 
     def _events(self, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         match value.get("type"):
@@ -253,6 +336,7 @@ class MessagesRewriter(_EventRewriter):
             self._index += 1
             yield {**value, "index": self._index}
         elif block.get("type") == "text":
+            yield from self._put(self._placer.finish())
             yield from self._put(self._placer.text(block.get("text") or ""))
         elif block.get("type") == "thinking":
             yield from self._put(self._placer.thinking(block.get("thinking") or ""))
@@ -296,6 +380,7 @@ class MessagesRewriter(_EventRewriter):
         for block in body.get("content") or ():
             kind = block.get("type") if isinstance(block, dict) else None
             if kind == "text":
+                put(placer.finish())
                 put(placer.text(block.get("text") or ""))
             elif kind == "thinking":
                 put(placer.thinking(block.get("thinking") or ""))

@@ -106,7 +106,7 @@ class Answer:
     until: threading.Event = field(default_factory=threading.Event)
     """What it waits for."""
     drop_after: int | None = None
-    """Events after which the connection is gone."""
+    """Events after which the connection is gone, in the middle of the next."""
 
 
 Script = Callable[[Asked], Answer]
@@ -270,6 +270,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                 if number == answer.hold_after:
                     answer.until.wait(120)
                 if number == answer.drop_after:
+                    self._chunk(data[: len(data) // 2])
                     self.close_connection = True
                     return
                 self._chunk(data)

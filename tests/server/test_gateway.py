@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,13 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.server.limits import Limits
 from reasoning_store.server.options import ServerOptions
+from reasoning_store.server.reply_modes import WholeEvents
 from reasoning_store.testing import stream
 from tests.docs.provider import Answer, Provider, weather
 from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
@@ -244,22 +250,50 @@ def test_the_reply_of_a_client_that_leaves_is_stored(provider: Provider, store: 
     assert reply.status == "interrupted"
 
 
-def test_a_provider_that_breaks_off_ends_the_stream_with_an_error(
+def test_a_provider_that_breaks_off_breaks_the_clients_connection(
     provider: Provider, store: rs.Store
 ) -> None:
-    """The client reads an error event, and what had arrived is stored."""
-    provider.script = lambda asked: replace(weather(asked), pieces=8, drop_after=4)
-    with serving(store, options(provider)) as address, open_openai(address) as client:
-        stream = client.chat.completions.create(
-            model="deepseek-flash",
-            messages=[{"role": "user", "content": "How is Oslo?"}],
-            stream=True,
-        )
-        with pytest.raises(openai.APIError, match="broke the connection"):
-            list(stream)
+    """Behind the last whole event, as without the gateway; what had arrived is stored."""
+    provider.script = lambda asked: replace(weather(asked), pieces=8, drop_after=4, seed=7)
+    body = {"model": "deepseek-flash", "messages": [WEATHER], "stream": True}
+    got: dict[str, bytes] = {}
 
+    def read(at: str) -> None:
+        got[at] = b""
+        with httpx2.stream("POST", f"{at}/v1/chat/completions", json=body) as answer:
+            for piece in answer.iter_bytes():
+                got[at] += piece
+
+    with serving(store, options(provider)) as address:
+        for at in (provider.address, address):
+            with pytest.raises(httpx2.RemoteProtocolError):
+                read(at)
+
+    events = got[provider.address].split(b"\n\n")
+    assert events[-1]  # the provider had begun another
+    assert got[address].count(b"\n\n") == len(events) - 1
+    assert got[address].endswith(b"\n\n")
     (session,) = store.sessions().items
     assert session.history()[-1].message.status == "interrupted"
+
+
+@given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"data: {}", b": x"])), st.data())
+def test_the_bytes_of_a_stream_are_passed_on_as_far_as_its_events_are_whole(
+    parts: list[bytes], data: st.DataObject
+) -> None:
+    """However they are cut, and whatever ends their lines."""
+    stream = b"".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=9)))
+    events, passed = WholeEvents(), b""
+    for begin, end in pairwise([0, *cuts, len(stream)]):
+        passed += events.feed(stream[begin:end])
+
+    lines = stream.splitlines(keepends=True)
+    blank = [number for number, line in enumerate(lines) if number and not line.strip()]
+    whole = b"".join(lines[: max(blank, default=-1) + 1])
+    assert whole.startswith(passed)
+    assert not whole[len(passed) :].strip()
+    assert passed + events.finish() == stream
 
 
 def test_a_provider_that_is_silent_or_away_is_an_error_of_its_protocol(
@@ -395,3 +429,32 @@ def test_a_reply_of_claude_is_stored_before_its_stop_reason_is_passed_on(
         until.set()
 
     assert (last.text, last.status) == ("It is 4 C.", "complete")
+
+
+def test_the_first_request_loads_nothing(provider: Provider) -> None:
+    """A server that takes requests has loaded its modules, its contracts and its vocabulary."""
+    code = f"""
+import json, sys, urllib.request
+import reasoning_store as rs
+from reasoning_store.server.options import ServerOptions
+from tests.server.serving import serving
+body = {{"model": "deepseek-flash", "messages": [{WEATHER!r}]}}
+with (
+    rs.Store("sqlite://") as store,
+    serving(store, ServerOptions(upstream={provider.address + "/v1"!r})) as address,
+):
+    asked = urllib.request.Request(
+        address + "/v1/chat/completions",
+        json.dumps(body).encode(),
+        {{"Content-Type": "application/json"}},
+    )
+    with urllib.request.urlopen(address + "/healthz"):
+        before = set(sys.modules)
+    with urllib.request.urlopen(asked) as answer:
+        assert answer.status == 200
+    late = [name for name in set(sys.modules) - before if "reasoning_store" in name]
+    print(sorted(late), "tiktoken" in before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[] True"

@@ -81,6 +81,13 @@ def cross_header_seconds(tmp_path: Path) -> None:
             assert slow.result().status_code == 200
 
 
+def cross_idle_seconds(tmp_path: Path) -> None:
+    with limited(idle_seconds=0.05) as address:
+        used = open_socket(address)
+        used.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert read_to_end(used).endswith(b"ok\n")
+
+
 def cross_body_bytes(tmp_path: Path) -> None:
     with limited(body_bytes=1_000) as address:
         large = b" " * 1_001

@@ -11,6 +11,8 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
@@ -38,7 +40,6 @@ def test_inline_tags_are_moved(api: str, mode: Mode, wanted: tuple[str, str], pi
     path = PATHS[api]
     message = rs.assistant(TAGGED)
     rewriter = make_rewriter(mode, path)
-    assert rewriter is not None
     data = sse(stream(message, api=api, pieces=pieces), api=api)
     moved = b"".join(rewriter.feed(data[at : at + 50]) for at in range(0, len(data), 50))
     moved += rewriter.finish()
@@ -47,11 +48,48 @@ def test_inline_tags_are_moved(api: str, mode: Mode, wanted: tuple[str, str], pi
         if line.startswith(b"data: {"):
             normalizer.feed(json.loads(line[6:]))
     whole = make_rewriter(mode, path)
-    assert whole is not None
     body = whole.rewrite_whole(json.dumps(response(message, api=api)).encode())
 
     assert read(normalizer.finish()) == wanted
     assert read(rs.normalize_response(json.loads(body), provider="openai", api=api)) == wanted
+
+
+@given(
+    parts=st.lists(
+        st.sampled_from(
+            ["<think>", "</think>", "\n", "\n\n", "a", " ", "`", "<thi", "Cold.", "native"]
+        )
+    ),
+    thought=st.sampled_from(["", "Cold.", "a"]),
+    size=st.integers(1, 9),
+    provider=st.sampled_from([None, "deepseek", "vllm", "ollama"]),
+)
+@pytest.mark.parametrize("api", PATHS)
+def test_the_client_of_clean_gets_the_text_that_is_stored(
+    api: str, parts: list[str], thought: str, size: int, provider: str | None
+) -> None:
+    """Without the line ends around tags, streamed and whole, for every host."""
+    names: Any = {"provider": provider, "api": api}
+    blocks = [rs.ThinkingBlock(thought=thought)] if thought else []
+    message = rs.assistant(*blocks, "".join(parts) or "x")
+    data = sse(stream(message, api=api, pieces=size), api=api)
+    stored = rs.StreamNormalizer(**names)
+    for event in rs.JSONEvents().feed(data):
+        stored.feed(event)
+    rewriter = make_rewriter("clean", PATHS[api], names=names)
+    moved = rewriter.feed(data) + rewriter.finish()
+    shown = rs.StreamNormalizer(api=api, tags="never")
+    for event in rs.JSONEvents().feed(moved):
+        shown.feed(event)
+    body = response(message, api=api)
+    whole = make_rewriter("clean", PATHS[api], names=names)
+    cleaned = json.loads(whole.rewrite_whole(json.dumps(body).encode()))
+
+    assert shown.finish().text == stored.finish().text
+    assert (
+        rs.normalize_response(cleaned, api=api, tags="never").text
+        == rs.normalize_response(body, **names).text
+    )
 
 
 @pytest.mark.parametrize(
