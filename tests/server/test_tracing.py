@@ -160,7 +160,8 @@ def test_a_stream_that_breaks_off_is_an_error(
 ) -> None:
     """With its kind."""
     provider.script = lambda asked: replace(weather(asked), pieces=8, drop_after=4)
-    httpx2.post(f"{address}{CHAT}", json={**ASKED, "stream": True})
+    with pytest.raises(httpx2.RemoteProtocolError):
+        httpx2.post(f"{address}{CHAT}", json={**ASKED, "stream": True})
 
     assert facts(spans.one())["error.type"] == "RemoteProtocolError"
 
