@@ -30,9 +30,9 @@ from reasoning_store.server.problems import (
     answer_store_error,
     answer_unknown,
 )
-from reasoning_store.server.readiness import make_ready
 from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, export_spans, find_tracer
+from reasoning_store.server.upstream import Addresses
 from reasoning_store.store import Store
 
 
@@ -45,7 +45,7 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
     @asynccontextmanager
     async def run(app: Starlette) -> AsyncIterator[None]:
         if gateway is not None:
-            await asyncio.to_thread(make_ready, store, options)
+            await asyncio.to_thread(gateway.make_ready, store)
         yield
         if gateway is not None:
             await gateway.close()
@@ -58,6 +58,7 @@ def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:
         routes=routes,
         lifespan=run,
         middleware=[
+            Middleware(Addresses),
             Middleware(Journal, metrics=metrics, routes=routes),
             *([] if tracer is None else [Middleware(Tracing, tracer=tracer)]),
             *_cors(options),

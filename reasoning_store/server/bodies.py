@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, NoReturn
+import zlib
+from typing import Any, Final, NoReturn
 
 from starlette.requests import Request
 
 from reasoning_store.server.limits import Limits
 from reasoning_store.server.problems import Refused, problem
 
+PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+"""The encodings of bodies that are unpacked."""
 _LISTS = ("messages", "input", "items", "contents")
 """The names under which a body has its messages."""
 
@@ -22,7 +25,7 @@ async def read_body(request: Request, *, may_be_empty: bool = False) -> dict[str
     parser might read the first.
     """
     path, limits = request.url.path, request.state.limits
-    content = await read_up_to(request, limits.body_bytes)
+    content = _unpack(request, await read_up_to(request, limits.body_bytes))
     if may_be_empty and not content:
         return {}
     try:
@@ -53,6 +56,29 @@ async def read_up_to(request: Request, largest: int) -> bytes:
     except TimeoutError:
         _refuse_rest(request, 408, f"the body did not come within {seconds:g} seconds")
     return b"".join(pieces)
+
+
+def _unpack(request: Request, content: bytes) -> bytes:
+    """Return a body without its encoding; refuse one that is too large without it."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("identity", ""):
+        return content
+    path, most = request.url.path, request.state.limits.body_bytes
+    if encoding not in PACKED:
+        text = "Content-Encoding: gzip or deflate, or none"
+        raise Refused(problem(path, 415, text, code="unknown_encoding"))
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    try:
+        unpacked = unpacking.decompress(content, most + 1)
+    except zlib.error:
+        unpacked = b""
+    if len(unpacked) > most:
+        text = f"the body has more than {most} bytes"
+        raise Refused(problem(path, 413, text, code="body_too_large"))
+    if not unpacking.eof:
+        text = f"the body is not in the encoding {encoding}"
+        raise Refused(problem(path, 400, text, code="invalid_encoding"))
+    return unpacked
 
 
 def _refuse_rest(request: Request, status: int, text: str) -> NoReturn:

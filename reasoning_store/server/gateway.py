@@ -24,17 +24,30 @@ from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
 from reasoning_store.results import Contracts, Owner
 from reasoning_store.server.access import request_owner
-from reasoning_store.server.bodies import read_body
+from reasoning_store.server.bodies import read_body, read_up_to
 from reasoning_store.server.counting import count_body
 from reasoning_store.server.journal import log
 from reasoning_store.server.options import MODES, Mode, ServerOptions
 from reasoning_store.server.problems import Refused, problem, store_problem
 from reasoning_store.server.relay import Relay, UnsavedReplies, describe_failure
-from reasoning_store.server.reply_modes import Rewriter, make_rewriter, rewrites
+from reasoning_store.server.reply_modes import (
+    Rewriter,
+    WholeEvents,
+    make_rewriter,
+    rewrites,
+)
 from reasoning_store.server.stored_responses import ask_for_seals, find_named
 from reasoning_store.server.threads import run_to_end, run_work
 from reasoning_store.server.tracing import find_call
-from reasoning_store.server.upstream import MODE_HEADER, NO_ROUTE, Upstream, returned_headers
+from reasoning_store.server.upstream import (
+    MODE_HEADER,
+    NO_ROUTE,
+    Upstream,
+    asked_path,
+    returned_headers,
+    stores_nothing,
+)
+from reasoning_store.store import Store
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
 _MOST_EXPLAINED: Final = 64 * 1024
@@ -43,6 +56,10 @@ _LEADS_AWAY: Final = re.compile(r"[/\\](\.{1,2}(;[^/\\]*)?)?[/\\]|[/\\]\.{1,2}(;
 _AWAY: Final = frozenset({502, 504})
 """The statuses of a provider that does not answer."""
 _STREAM: Final = "text/event-stream"
+_FIRST_PATH: Final = "/v1/chat/completions"
+_FIRST: Final[dict[str, Any]] = {"messages": [{"role": "user", "content": "?"}]}
+"""A request as the first may be: a server that has read it has loaded what requests need."""
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -69,8 +86,17 @@ class Gateway:
                 Route(f"{prefix}/v1/models/{{model:path}}", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/messages/count_tokens", self.count, methods=["POST"]),
                 Route(f"{prefix}/v1/responses/compact", self.compact, methods=["POST"]),
+                Route(f"{prefix}/{{path:elsewhere}}", self.pass_unchanged, methods=_METHODS),
             ]
         return routes
+
+    def make_ready(self, store: Store) -> None:
+        """Load what all requests share, and read the schema of the store; it may fail meanwhile."""
+        load_shared()
+        matcher = EchoMatcher(store.for_owner(self._options.owner))
+        base_url = self._upstream.base_url
+        with suppress(rs.ReasoningStoreError):
+            matcher.begin(_FIRST, path=_FIRST_PATH, base_url=base_url, unstored="counted")
 
     async def close(self) -> None:
         await self._upstream.close()
@@ -158,7 +184,7 @@ class Gateway:
         path: str,
         response: httpx2.Response,
         exchange: Exchange | None,
-        rewriter: Rewriter | None,
+        rewriter: Rewriter,
     ) -> Response:
         """Return a provider's response as the client gets it."""
         headers = returned_headers(response, exchange.headers if exchange else {})
@@ -182,8 +208,7 @@ class Gateway:
             finally:
                 self._unsaved.add(exchange)
             headers |= exchange.headers
-        if rewriter is not None:
-            content = rewriter.rewrite_whole(content)
+        content = rewriter.rewrite_whole(content)
         return Response(content, response.status_code, headers)
 
     def _explain(self, content: bytes) -> dict[str, str]:
@@ -197,11 +222,32 @@ class Gateway:
     async def pass_on(self, request: Request, body: Mapping[str, Any] | None = None) -> Response:
         """Pass a request on that carries no conversation of ours."""
         path, _ = self._split_path(request)
-        if _LEADS_AWAY.search(path):
-            # Another route of the provider, which the client is not given.
-            text = "a name in the path is empty, . or .."
-            return problem(path, 404, text, code="unknown_url")
-        return await self._forward(request, path, body)
+        return _refuse_path(path) or await self._forward(request, path, body)
+
+    async def pass_unchanged(self, request: Request) -> Response:
+        """Pass a request on with its bytes as they are, and its response as it comes."""
+        path = request.url.path
+        if (refusal := _refuse_path(path)) is not None:
+            return refusal
+        if self._options.shares_key and not stores_nothing(request):
+            text = "the owners here share the provider's key, and it could store something there"
+            return problem(path, 403, text, code="shared_key")
+        content = await read_up_to(request, request.state.limits.body_bytes)
+        query = request.url.query
+        try:
+            response = await self._upstream.send(
+                request.method,
+                asked_path(request),
+                request.headers,
+                content,
+                query=query,
+                is_read=False,
+            )
+        except httpx2.HTTPError as error:
+            return _refuse_upstream(path, error, None)
+        length = response.headers.get("content-length")
+        headers = returned_headers(response, {} if length is None else {"Content-Length": length})
+        return Relay(path, response, None, None, headers, self._unsaved)
 
     async def count(self, request: Request) -> Response:
         """Count the tokens of a request as it would be sent: with its thinking."""
@@ -245,7 +291,7 @@ class Gateway:
         """Send a request whose reply is not stored, and return the provider's response."""
         try:
             response = await self._send(request, path, body, exchange)
-            return await self._relay(path, response, None, None)
+            return await self._relay(path, response, None, WholeEvents())
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
 
@@ -291,7 +337,7 @@ class Gateway:
         try:
             return await self._upstream.send(
                 request.method,
-                path,
+                asked_path(request).rstrip("/"),
                 headers,
                 b"" if body is None else write_json(body),
                 query=request.url.query,
@@ -300,6 +346,25 @@ class Gateway:
             if call is not None:
                 call.fail(type(error).__name__)
             raise
+
+
+def load_shared() -> None:
+    """Load the modules, the contracts and the vocabulary, which the workers of a server share."""
+    form = find_form(_FIRST_PATH)
+    assert form is not None
+    count_body(form, _FIRST)
+    with (
+        rs.Store("sqlite://") as scratch,
+        scratch.session("ready", create=True).record([]) as recording,
+    ):
+        list(recording)
+
+
+def _refuse_path(path: str) -> Response | None:
+    """Refuse a path that leads to another route of the provider, which the client is not given."""
+    if _LEADS_AWAY.search(path) is None:
+        return None
+    return problem(path, 404, "a name in the path is empty, . or ..", code="unknown_url")
 
 
 def _named_session(request: Request) -> str | None:

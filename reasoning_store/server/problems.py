@@ -5,6 +5,7 @@ No error holds text of a conversation, a key or a token.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -21,6 +22,7 @@ _TYPES: Final = {
     408: ("invalid_request_error", "timeout_error"),
     409: ("conflict_error", "invalid_request_error"),
     413: ("invalid_request_error", "request_too_large"),
+    415: ("invalid_request_error", "invalid_request_error"),
     431: ("invalid_request_error", "request_too_large"),
     502: ("api_error", "api_error"),
     503: ("api_error", "overloaded_error"),
@@ -28,7 +30,15 @@ _TYPES: Final = {
     507: ("api_error", "api_error"),
 }
 """The type of an error by its status: of OpenAI's, and of Anthropic's."""
+_OF_GOOGLE: Final = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
 _DEFAULT_TYPES: Final = ("api_error", "api_error")
+_OF_A_PROTOCOL: Final = re.compile(r"/v\d+\w*/")
 _STATUS: Final[dict[type[errors.ReasoningStoreError], int]] = {
     errors.NotFound: 404,
     errors.Conflict: 409,
@@ -50,7 +60,7 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """Return an error in the shape of the protocol that a path belongs to."""
-    if "/v1/" not in f"{path}/":
+    if _OF_A_PROTOCOL.search(f"{path}/") is None:
         return PlainTextResponse(f"{message}\n", status, headers=headers)
     return JSONResponse(
         problem_body(path, status, message, code=code, param=param), status, headers=headers
@@ -62,9 +72,15 @@ def problem_body(
 ) -> dict[str, Any]:
     """Return the body of an error."""
     of_openai, of_anthropic = _TYPES.get(status, _DEFAULT_TYPES)
+    if "/v1beta/" in path:  # Google's
+        return {"error": {"code": status, "message": message, "status": _google_status(status)}}
     if "/v1/messages" in path:
         return {"type": "error", "error": {"type": of_anthropic, "message": message}}
     return {"error": {"message": message, "type": of_openai, "param": param, "code": code}}
+
+
+def _google_status(status: int) -> str:
+    return _OF_GOOGLE.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
 
 
 class Refused(Exception):

@@ -1,6 +1,6 @@
 """A stream on its way from the provider to the client: passed on event by event, and recorded.
 
-If the provider breaks the connection, the client's breaks, too, behind the last whole event. A
+If the provider breaks the connection, the client's breaks, too, after the last whole event. A
 reply whose end the store refused is kept, and stored once the store answers again.
 """
 

@@ -11,21 +11,24 @@ from typing import Any, Final
 from urllib.parse import quote, unquote_plus, urlsplit
 
 import httpx2
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from reasoning_store.integrations.exchange import SESSION_HEADER, STORE_HEADER
 from reasoning_store.server.access import KEY_HEADERS, TOKEN_HEADER
-from reasoning_store.server.options import ServerOptions, token_digest
+from reasoning_store.server.bodies import PACKED
+from reasoning_store.server.options import MODES, ServerOptions, token_digest
 
 MODE_HEADER: Final = "X-Reasoning-Mode"
 NO_ROUTE: Final = frozenset({404, 405, 501})
 """The statuses of a provider that has no such route."""
 _CONNECT: Final = 10.0
 _IN_A_PATH: Final = "/:@!$&'()*+,;=~"
-_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
-"""The encodings of replies that are unpacked, though none is asked for."""
 _PIECE: Final = 64 * 1024
 _VERSION: Final = re.compile(r"/v\d+\w*$")
+_NAMED: Final = re.compile(r"/v\d+\w*(?=/)")
 _HOP: Final = frozenset(
     "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
     "transfer-encoding upgrade content-length content-encoding".split()
@@ -37,6 +40,60 @@ _NOT_SENT: Final = _HOP | {
 """Headers of a client that are not for the provider."""
 _NOT_RETURNED: Final = _HOP | {"server", "date", "set-cookie", "strict-transport-security"}
 """Headers of the provider that are not for a client."""
+
+_ADDRESS: Final = re.compile(rf"(/(?:{'|'.join(MODES)}))?(/v\d+\w*)?(/([^/]+).*)", re.DOTALL)
+_NAMES: Final = frozenset(
+    "audio batches chat completions conversations embeddings files fine_tuning images messages "
+    "models moderations responses uploads user vector_stores".split()
+)
+"""The first names of routes that are known without /v1."""
+_STORING_NOTHING: Final = frozenset(
+    "audio/speech audio/transcriptions audio/translations completions embeddings images/edits "
+    "images/generations images/variations moderations".split()
+)
+"""The routes of a POST of which nothing can be asked for later."""
+
+
+class _Elsewhere(Convertor[str]):
+    """The path of a route of the provider's that has no part in the store."""
+
+    regex = r"v\d+\w*/(?!(?:conversations|responses)(?:/|$)).+"
+
+    def convert(self, value: str) -> str:
+        return value.partition("/")[2]
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("elsewhere", _Elsewhere())
+
+
+class Addresses:
+    """Gives each route of the provider's its address with /v1, and keeps what the client asked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            found = _ADDRESS.fullmatch(scope["path"])
+            if found is not None and (found[2] or found[4] in _NAMES):
+                mode, version, below, _ = found.groups()
+                scope.setdefault("state", {})["asked"] = (version or "") + below
+                scope["path"] = (mode or "") + (version or "/v1") + below.rstrip("/")
+        await self._app(scope, receive, send)
+
+
+def asked_path(request: Request) -> str:
+    """Return the path that a client asked, without the mode."""
+    return str(request.state.asked)
+
+
+def stores_nothing(request: Request) -> bool:
+    """Whether a provider keeps nothing of a request, so that owners may share its key for it."""
+    below = str(request.path_params["path"])
+    return request.method == "POST" and below in _STORING_NOTHING
 
 
 class Upstream:
@@ -63,17 +120,22 @@ class Upstream:
         content: bytes = b"",
         *,
         query: str = "",
+        is_read: bool = True,
     ) -> httpx2.Response:
-        """Send a request; the body of its response is not yet read.
+        """Send a request, whose content we have read or not; the response is not yet read.
 
         A token of ours is left out, in whatever header or parameter a client has put it.
         """
         query = "&".join(pair for pair in query.split("&") if not self._has_token(pair))
         url = self._address(quote(path, safe=_IN_A_PATH)) + (f"?{query}" if query else "")
         given = self._headers(path, headers)
+        if not is_read and "content-encoding" in headers:
+            given.append(("Content-Encoding", headers["content-encoding"]))
         request = self._client.build_request(method, url, headers=given, content=content)
         response = await self._client.send(request, stream=True)
         encoding = response.headers.pop("content-encoding", "identity")
+        if encoding != "identity":
+            response.headers.pop("content-length", None)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = Unpacked(response.stream, encoding, self._most)
         return response
@@ -82,13 +144,16 @@ class Upstream:
         await self._client.aclose()
 
     def _address(self, path: str) -> str:
-        """Return the URL of a path below /v1, however the base URL is written."""
-        below = path.removeprefix("/v1")
-        base = self.base_url
+        """Return the URL of a path that a client asked, however the base URL is written."""
+        base, named = self.base_url, _NAMED.match(path)
+        version, below = (named[0], path[named.end() :]) if named else ("", path)
         is_anthropic = below.startswith("/messages")
-        if _VERSION.search(base) or (urlsplit(base).path and not is_anthropic):
-            return base + below
-        return f"{base}/v1{below}"
+        if own := _VERSION.search(base):
+            is_other = version not in ("", "/v1", own[0])
+            return base.removesuffix(own[0]) + path if is_other else base + below
+        if is_anthropic:
+            return f"{base}/v1{below}"
+        return base + (below if version == "/v1" and urlsplit(base).path else path)
 
     def _headers(self, path: str, given: Headers) -> list[tuple[str, str]]:
         withheld = _NOT_SENT | _named_by(given.getlist("connection"))
@@ -102,18 +167,22 @@ class Upstream:
         # A stream is read on its way, and so it must not be compressed.
         headers.append(("Accept-Encoding", "identity"))
         if self._key is not None:
-            is_anthropic = path.startswith("/v1/messages")
-            headers.append(
-                ("x-api-key", self._key)
-                if is_anthropic
-                else ("Authorization", f"Bearer {self._key}")
-            )
+            headers.append(_key_header(path, self._key))
         return headers
 
     def _has_token(self, text: str) -> bool:
         """Whether a token of ours is a word of a header or of a part of a query."""
         words = {word for value in (text, unquote_plus(text)) for word in _words(value)}
         return any(token_digest(word) in self._tokens for word in words)
+
+
+def _key_header(path: str, key: str) -> tuple[str, str]:
+    """Return the header in which the protocol of a path has its key."""
+    if _NAMED.sub("", path).startswith("/messages"):
+        return "x-api-key", key
+    if path.startswith("/v1beta/"):
+        return "x-goog-api-key", key
+    return "Authorization", f"Bearer {key}"
 
 
 class Unpacked(httpx2.AsyncByteStream):
@@ -136,7 +205,7 @@ class Unpacked(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
     async def _unpack(self) -> AsyncIterator[bytes]:
-        if self._encoding not in _PACKED:
+        if self._encoding not in PACKED:
             # Our request asked for a reply that is not packed.
             raise httpx2.DecodingError("the reply is packed in a way that is not read here")
         unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)

@@ -144,8 +144,8 @@ def test_no_form_reaches_another_owners_session_and_no_page_has_a_secret(
         ("/v1/chat/completions", b"[1]", 400, "invalid_json"),
         ("/v1/responses", b"[" * 9_000, 400, "invalid_json"),
         ("/v1/conversations", b"\xff", 400, "invalid_json"),
-        ("/v1/embeddings", b"{}", 404, "unknown_url"),
-        ("/v1/models", b"{}", 405, "bad_method"),
+        ("/v1/conversations/a/b/c/d", b"{}", 404, "unknown_url"),
+        ("/v1/responses", b"{", 400, "invalid_json"),
     ],
 )
 def test_a_bad_request_is_refused_in_openais_shape(
@@ -197,8 +197,7 @@ def test_a_name_in_the_path_is_passed_on_as_it_is(store: rs.Store) -> None:
         ("POST", "/v1/messages", b"not json", 400, "invalid_request_error"),
         ("POST", "/v1/messages", b" " * 20_000, 413, "request_too_large"),
         ("POST", "/v1/messages/count_tokens", b"[null]", 400, "invalid_request_error"),
-        ("POST", "/v1/messages/batches", b"{}", 404, "not_found_error"),
-        ("GET", "/v1/messages", b"", 405, "invalid_request_error"),
+        ("POST", "/v1/messages/batches", b"{}", 403, "permission_error"),
     ],
 )
 def test_a_bad_request_is_refused_in_anthropics_shape(
