@@ -36,9 +36,9 @@ _TOOLS: Mapping[str, Callable[[int], dict[str, Any]]] = {
 """The tools that the clients have, each with what it is called with."""
 
 
-def own_id(number: int) -> str:
-    """Return an id that no other call has, as the providers make them."""
-    return f"call_{blake2b(str(number).encode(), digest_size=12).hexdigest()}"
+def own_id(number: int, prefix: str = "call_") -> str:
+    """Return an id that no other call or item has, as the providers make them."""
+    return prefix + blake2b(str(number).encode(), digest_size=12).hexdigest()
 
 
 class ClientsProvider(Provider):
@@ -122,7 +122,7 @@ class ClientsProvider(Provider):
         *_, question = _ASKED.finditer(conversation)
         step = len(_RESULT.findall(conversation[question.end() :]))
         number = next(self._numbers)
-        name = f"s{number}"
+        name = own_id(number, "")
         thought = f"Thought {number} at step {step}."
         place = conversation.count('"role": "assistant"')
         self._thought[thought] = (asked.body.get("seed"), place)
