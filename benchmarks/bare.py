@@ -211,13 +211,13 @@ _TAKE = """UPDATE branches SET next_position = next_position + 2,
 _MESSAGE_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
     thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
     sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    input, output, reasoning, clearable, sum_clearable, origin, echo"""
-_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 28)})"
+    input, output, reasoning, clearable, sum_clearable, origin"""
+_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 27)})"
 # A column that stays NULL is not named: the driver takes longer over None than over a text.
 _INSERT_QUESTION = f"""INSERT INTO messages (session_key, branch, position, id, role, status,
     created_at, visible, thinking, exactness, has_call, digest, sum_visible, sum_portable,
     sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    clearable, sum_clearable, echo) VALUES ({", ".join("?" * 23)})"""
+    clearable, sum_clearable) VALUES ({", ".join("?" * 22)})"""
 _INSERT_ASKED = "INSERT INTO bodies (session_key, branch, position, text) VALUES (?,?,?,?)"
 _INSERT_ANSWER = "INSERT INTO bodies (session_key, branch, position, text, data) VALUES (?,?,?,?,?)"
 _INSERT_THINKING = """INSERT INTO thinking_blocks
@@ -231,8 +231,6 @@ _DIGEST = bytes(16)
 _MAKER = json.dumps(MAKER, separators=(",", ":"))
 _ORIGIN = origin_number(_MAKER)
 """The number under which a session has the maker of its replies."""
-_ECHO = (1 << 62) - 1
-"""The bits of Python's hash that stand for an echo: any number does, one for each text."""
 
 
 def write_maker(execute: Any) -> None:
@@ -262,11 +260,10 @@ def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> 
     replying = (answered + 4, thought, 0, 0, shape, _DIGEST)
     after_replying = (visible, portable, 0, first, 0, first + 1, 0, 0)
     used = (USAGE["input"], USAGE["output"], USAGE["reasoning"], 0, 0, _ORIGIN)
-    echoes = hash(turn.asked) & _ECHO, hash(turn.answered) & _ECHO
     place = (KEY, 1, first, f"{now}-{first}", "user", *about)
-    execute(_INSERT_QUESTION, (*place, *asking, *after_asking, 0, 0, echoes[0]))
+    execute(_INSERT_QUESTION, (*place, *asking, *after_asking, 0, 0))
     place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", *about)
-    execute(_INSERT_REPLY, (*place, *replying, *after_replying, *used, echoes[1]))
+    execute(_INSERT_REPLY, (*place, *replying, *after_replying, *used))
     execute(_INSERT_ASKED, (KEY, 1, first, turn.asked))
     execute(_INSERT_ANSWER, (KEY, 1, first + 1, turn.answered, _REPLY))
     execute(_INSERT_THINKING, (KEY, first + 1, thought, turn.thought))
@@ -291,13 +288,13 @@ POSTGRES_TURN = f"""WITH old AS (
     INSERT INTO messages ({_MESSAGE_COLUMNS})
     SELECT %(key)s, 1, first, %(id)s::text || first, 'user', 'complete', %(now)s, %(asked)s, 0,
         0, 0, NULL, %(digest)s, sum_visible - %(answered)s, sum_portable - %(thought)s, 0, first,
-        0, first - 1, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0, NULL::bigint,
-        %(asked_echo)s FROM old
+        0, first - 1, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0, NULL::bigint
+        FROM old
     UNION ALL
     SELECT %(key)s, 1, first + 1, %(id)s::text || (first + 1), 'assistant', 'complete', %(now)s,
         %(answered)s, %(thought)s, 0, 0, %(shape)s, %(digest)s, sum_visible, sum_portable, 0,
-        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0, %(origin)s,
-        %(answered_echo)s FROM old
+        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0, %(origin)s
+        FROM old
 ), in_bodies AS (
     INSERT INTO bodies (session_key, branch, position, text, data)
     SELECT %(key)s, 1, first, %(question)s::text, NULL::text FROM old
@@ -326,8 +323,6 @@ def postgres_turn(turn: Turn, counts: tuple[int, int, int], now: int) -> dict[st
         "now": now,
         "digest": _DIGEST,
         "origin": _ORIGIN,
-        "asked_echo": hash(turn.asked) & _ECHO,
-        "answered_echo": hash(turn.answered) & _ECHO,
         "shape": f'[[0,{thought},32,"reasoning_content"]]',
         "question": turn.asked,
         "reasons": turn.thought,
