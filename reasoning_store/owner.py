@@ -245,6 +245,15 @@ class Owner:
         asked, owner = chain.asked, self._owner
         return ClientConversation(self._state, owner, safe, asked, identity, session_id)
 
+    def find_items(self, ids: Iterable[str]) -> dict[str, Message | None]:
+        """Return, by the ids of items of the Responses protocol, the replies that hold them.
+
+        Items that a client's replies brought are known; others are left out. The reply is ``None``
+        where several conversations have an item of that id.
+        """
+        found = self._state.ledger.echoes.find_items(self._owner, ids)
+        return {id: None if row is None else row.message for id, row in found.items()}
+
     def erase(self, *, only: Only = None, before: datetime | None = None) -> Erased:
         """Erase all of this owner's sessions and profiles for real.
 

@@ -106,6 +106,7 @@ class AsyncOwner:
     find_session = awaited_as(Owner.find_session, _session_or_none)
     sessions = awaited_as(Owner.sessions, _page)
     identify = awaited_as(Owner.identify, AsyncClientConversation)
+    find_items = awaited(Owner.find_items)
     delete = awaited(Owner.delete, by=Threads.run_long)
     search = awaited(Owner.search, by=Threads.run_long)
     thoughts = awaited(Owner.thoughts)

@@ -6,7 +6,8 @@ of what its client sent and was given:
 - ``whole``: the system prompt and every message up to the reply
 - ``place``: the same without the system prompt
 - ``pair``: the messages since the reply before it
-- ``calls``: the ids of its calls
+- ``calls``: the ids of its calls, or of the items of its text
+- ``item``: the id of each item of the Responses protocol
 - ``asked``: the system prompt and every message before the reply
 
 White space, the Unicode form and the order of the results of one step are not part of them: clients
@@ -26,6 +27,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import (
+    Block,
     MediaBlock,
     Message,
     RawBlock,
@@ -68,7 +70,7 @@ class Numbers(NamedTuple):
     before: Asked
     link: int
     ids: tuple[str, ...]
-    """Of its calls, as its client was given them."""
+    """Of its calls, or of the items of its text, as its client was given them."""
 
     @property
     def whole(self) -> int:
@@ -92,7 +94,7 @@ class Numbers(NamedTuple):
 
     @property
     def has_own_ids(self) -> bool:
-        """Whether no other conversation can have the ids of its calls."""
+        """Whether no other conversation can have these ids."""
         return bool(self.ids) and all(map(is_own_id, self.ids))
 
     @property
@@ -127,7 +129,7 @@ def number_messages(
     visible: VisibleText = str,
 ) -> ClientChain:
     """Return the numbers of a conversation, its system prompt apart."""
-    start = _number("owner", owner)
+    start = owner_number(owner)
     named = 0 if group is None else _number("group", owner, group)
     whole, place, since = (_begin(kind, owner) for kind in ("whole", "place", "since"))
     whole.update(digest_texts(map(plain_text, system)))
@@ -163,7 +165,23 @@ def number_reply(asked: Asked, reply: Message, visible: VisibleText = str) -> Re
     """Return the numbers of a reply as its client was given it."""
     link = message_link(reply, visible, is_rendered=asked.is_rendered)
     numbers = Numbers(asked, link or 0, _given_ids(reply))
-    return ReplyNumbers(numbers.stored, asked.group)
+    items = {item_number(asked.owner, id) for id in _item_ids(reply.blocks)}
+    return ReplyNumbers((*numbers.stored, *sorted(items)), asked.group)
+
+
+def owner_number(owner: str) -> int:
+    """Return the number of an owner, which is part of all others."""
+    return _number("owner", owner)
+
+
+def item_number(owner: int, id: str) -> int:
+    """Return the number of an item, by the id that its provider gave it."""
+    return _number("item", str(owner), id)
+
+
+def _item_ids(blocks: Iterable[Block]) -> list[str]:
+    found = [(block.provider_metadata or {}).get("item_id") for block in blocks]
+    return [id for id in dict.fromkeys(found) if isinstance(id, str) and id]
 
 
 def question_number(asked: Asked) -> int:
@@ -172,7 +190,9 @@ def question_number(asked: Asked) -> int:
 
 
 def _given_ids(reply: Message) -> tuple[str, ...]:
-    return tuple([given_id(call.id) for call in reply.tool_calls])
+    calls = [given_id(call.id) for call in reply.tool_calls]
+    texts = (block for block in reply.blocks if isinstance(block, TextBlock))
+    return tuple(calls or _item_ids(texts))
 
 
 def response_links(message: Message) -> list[int]:

@@ -227,7 +227,7 @@ def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
         first, last, item = run[0].line, run[-1].line, run[0].value
         kinds = [one.value.get("type", "message") for one in run]
         if all(kind == "item_reference" for kind in kinds):
-            continue  # the host has the item
+            continue  # the host has the item, and we do not
         if role == "assistant":
             thinks = "reasoning" in kinds or "item_reference" in kinds
             blocks = [block for one in run for block in _reply_blocks(one.value)]
@@ -241,10 +241,50 @@ def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
             yield ClientMessage(rs.system(_text(item.get("content"))), first, last, False)
 
 
+def is_reference(part: Any) -> bool:
+    """Whether a part of a body is the id of an item that the provider holds."""
+    return isinstance(part, Mapping) and part.get("type") == "item_reference"
+
+
+def referenced_ids(parts: Sequence[Any]) -> list[str]:
+    """Return the ids of the items that a body refers to."""
+    return [str(part.get("id")) for part in parts if is_reference(part)]
+
+
+def resolve_references(
+    parts: Sequence[Any], replies: Mapping[str, rs.Message | None]
+) -> Sequence[Any]:
+    """Return the parts of a body with the items of stored replies in the places of their ids."""
+    resolved = list(parts)
+    for index, part in enumerate(parts):
+        if is_reference(part) and (reply := replies.get(str(part.get("id")))) is not None:
+            resolved[index] = _write_item(reply, str(part["id"])) or part
+    return resolved
+
+
+def _write_item(reply: rs.Message, id: str) -> dict[str, Any] | None:
+    item: dict[str, Any] | None = None
+    for block in reply.blocks:
+        if (block.provider_metadata or {}).get("item_id") != id:
+            continue
+        if isinstance(block, rs.TextBlock):
+            item = item or {"id": id, "type": "message", "role": "assistant", "content": []}
+            item["content"].append({"type": "output_text", "text": block.text})
+        elif isinstance(block, rs.ThinkingBlock):
+            summary = [{"type": "summary_text", "text": block.thought}] if block.thought else []
+            item = {"id": id, "type": "reasoning", "summary": summary}
+            item |= {"encrypted_content": block.encrypted} if block.encrypted else {}
+        elif isinstance(block, rs.ToolCallBlock):
+            item = {"id": id, "type": "function_call", "call_id": block.id, "name": block.name}
+            item["arguments"] = block.arguments or json.dumps(block.parameters)
+    return item
+
+
 def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
     kind = item.get("type", "message")
     if kind == "message":
-        return [rs.TextBlock(text=_answer(item.get("content")))]
+        named = {"item_id": item["id"]} if isinstance(item.get("id"), str) else None
+        return [rs.TextBlock(text=_answer(item.get("content")), provider_metadata=named)]
     if kind == "function_call":
         return [_call(item.get("call_id"), item.get("name"), item.get("arguments"))]
     if kind == "custom_tool_call":
@@ -258,7 +298,7 @@ def _restore_responses(parts: Sequence[Any], written: Sequence[Any]) -> list[Any
 
 def _unbind_responses(parts: Sequence[Any]) -> list[Any]:
     """The id of an item names the reasoning before it: without that the host refuses the id."""
-    if any(item.get("type") == "item_reference" for item in parts):
+    if any(map(is_reference, parts)):
         return list(parts)  # the host has the reasoning, and puts it back itself
     return [{name: value for name, value in item.items() if name != "id"} for item in parts]
 

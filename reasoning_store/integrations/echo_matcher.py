@@ -13,12 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import reasoning_store as rs
 from reasoning_store.display.text_renderer import answers_without_sections
-from reasoning_store.integrations.client_bodies import BodyForm, find_form
+from reasoning_store.integrations.client_bodies import (
+    BodyForm,
+    find_form,
+    is_reference,
+    referenced_ids,
+    resolve_references,
+)
 from reasoning_store.integrations.client_messages import ClientMessage
+from reasoning_store.integrations.clients import (
+    Client,
+    asks_for_title,
+    find_title,
+    read_client,
+    read_title,
+)
 from reasoning_store.integrations.exchange import Exchange
 from reasoning_store.integrations.store_access import Settings, check_owner, read_settings
 from reasoning_store.results import ClientConversation, Owner
@@ -56,13 +70,14 @@ class EchoMatcher:
         path: str,
         base_url: str | None = None,
         session_id: str | None = None,
-        group: str | None = None,
+        headers: Mapping[str, str] | None = None,
         unstored: str | None = None,
         takes_reply_id: bool = False,
     ) -> Exchange | None:
         """Return the exchange of a request's body; ``None`` if it has no conversation.
 
-        ``group`` is the client's own name of the conversation. ``unstored`` says why nothing is
+        ``headers`` are the request's: with the body they show
+        its client, and the group that its conversation belongs to. ``unstored`` says why nothing is
         stored; thinking is put back all the same. With ``takes_reply_id`` the message of the
         reply gets its provider's id, and the caller follows the order of ``Exchange``.
         """
@@ -84,7 +99,7 @@ class EchoMatcher:
             unstored=unstored,
         )
         try:
-            self._match(exchange, form, session_id, group, is_stored=unstored is None)
+            self._match(exchange, form, session_id, read_client(headers or {}, body))
         except rs.ReasoningStoreError as error:
             exchange.fail(error)
         return exchange
@@ -94,30 +109,50 @@ class EchoMatcher:
         exchange: Exchange,
         form: BodyForm,
         session_id: str | None,
-        group: str | None,
-        *,
-        is_stored: bool,
+        sender: Client,
     ) -> None:
         parts = form.list_of(exchange.body)
-        client = list(form.read(parts))
+        whole: Sequence[Any] = parts
+        if named := referenced_ids(parts):
+            whole = resolve_references(parts, self._store.find_items(named))
+        client = [
+            # The host has the thinking of a reply that the client refers to.
+            one._replace(has_thinking=True)
+            if any(map(is_reference, parts[one.first : one.last + 1]))
+            else one
+            for one in form.read(whole)
+        ]
         leading = next((n for n, one in enumerate(client) if one.message.role != "system"), 0)
         client = client[leading:]
+        messages, system = [one.message for one in client], form.system_of(exchange.body)
+        if exchange.unstored is None and session_id is None and asks_for_title(system, messages):
+            exchange.read_reply(partial(self._rename, sender), unstored="title")
+            return
         found = self._store.identify(
-            [one.message for one in client],
-            system=form.system_of(exchange.body),
-            session_id=session_id,
-            group=group,
+            messages, system=system, session_id=session_id, group=sender.group
         )
         exchange.conversation = found
         self._restore(exchange, form, parts, client, found)
         new = client[found.first_new :]
-        if is_stored:
+        if exchange.unstored is None:
+            if found.session is None:
+                model = exchange.names["model"]
+                metadata = sender.metadata | ({"model": model} if model else {})
+                exchange.facts = {"title": find_title(messages), "metadata": metadata}
             imported = [one.message for one in new]
             if form.history is not None and new:
-                imported = form.import_messages(parts[new[0].first :])
+                imported = form.import_messages(whole[new[0].first :])
             exchange.keep(_name_tools(imported, [one.message for one in client]))
             if self._raises:
                 exchange.store_request()
+
+    def _rename(self, sender: Client, reply: rs.Message) -> None:
+        """Give the latest conversation of a client's group the title that a reply has."""
+        title = read_title(reply.text)
+        if sender.group is None or title is None:
+            return
+        for session in self._store.sessions(metadata={"group": sender.group}, limit=1).items:
+            session.rename(title)
 
     def _restore(
         self,

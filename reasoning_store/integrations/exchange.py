@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
@@ -68,6 +68,10 @@ class Exchange:
         """How many replies have stored thoughts of which none is sent."""
         self.is_rendered = False
         """Whether the client is given the thinking in the text."""
+        self.metadata: Mapping[str, Any] | None = None
+        """The first annotations of the reply."""
+        self.facts: Mapping[str, Any] = {}
+        """The title and the metadata of a session that is made."""
         self.reply_id: str | None = None
         """The provider's id of the reply, once it has come."""
         self.error: str | None = None
@@ -77,7 +81,10 @@ class Exchange:
         self._form = form
         self._raises = raises
         self._takes_reply_id = takes_reply_id
-        self._unstored = unstored
+        self.unstored = unstored
+        """Why nothing is stored of the request and its reply; ``None`` where they are."""
+        self._read_reply: Callable[[rs.Message], None] | None = None
+        self._reading: rs.StreamNormalizer | None = None
         self._events: rs.JSONEvents | None = rs.JSONEvents()
         self.is_stored = False
         """Whether the conversation is stored, now or with the reply's first event."""
@@ -124,11 +131,16 @@ class Exchange:
             found[MATCH_HEADER] = conversation.match
             if self.is_stored and _fits_header(conversation.session_id):
                 found[SESSION_HEADER] = conversation.session_id
-        if self._unstored is not None:
-            found[STORED_HEADER] = f"no ({self._unstored})"
+        if self.unstored is not None:
+            found[STORED_HEADER] = f"no ({self.unstored})"
         if self.error is not None:
             found[ERROR_HEADER] = self.error
         return found
+
+    def read_reply(self, read: Callable[[rs.Message], None], *, unstored: str) -> None:
+        """Have the reply read that is not stored, for the reason ``unstored``."""
+        self._read_reply, self.unstored = read, unstored
+        self._reading = rs.StreamNormalizer(**self.names)
 
     def keep(self, new: Sequence[rs.Message]) -> None:
         """Have these messages stored with the reply's first event, and the reply after them."""
@@ -137,12 +149,12 @@ class Exchange:
     def store_request(self) -> None:
         """Store what the client sent: a request that is refused stores nothing."""
         if self._new is not None and self.conversation is not None:
-            self.session = self.conversation.store(self._new)
+            self.session = self.conversation.store(self._new, **self.facts)
             self._new = None
 
     def record(self, content: bytes) -> None:
         """Store a whole response, or a list of a stream's events; other content is left out."""
-        if not self.is_stored:
+        if not self.is_stored and self._read_reply is None:
             return
         try:
             response = json.loads(content)
@@ -152,6 +164,10 @@ class Exchange:
             return
         self._note_id(response)
         with self._reporting():
+            if self._read_reply is not None:
+                if isinstance(response, dict):
+                    self._read_reply(rs.normalize_response(response, **self.names))
+                return
             self.store_request()
             is_list = isinstance(response, list)
             whole = [*map(self._kept, response)] if is_list else self._kept(response)
@@ -179,7 +195,9 @@ class Exchange:
         assert self.session is not None
         assert self.conversation is not None
         asked = self.conversation.asked._replace(is_rendered=self.is_rendered)
-        record = partial(self.session.record, *whole, **self.names, asked=asked)
+        record = partial(
+            self.session.record, *whole, **self.names, asked=asked, metadata=self.metadata
+        )
         if self._takes_reply_id and self.reply_id is not None:
             # Without it where it cannot be an id, or where the provider has given it twice.
             with suppress(rs.Conflict, rs.InvalidCall):
@@ -214,6 +232,8 @@ class Exchange:
                     self._recording.feed(event)
                 except rs.ReasoningStoreError as error:
                     self.fail(error)
+            elif self._reading is not None:
+                self._reading.feed(event)
             elif self.is_stored and not self._is_over:
                 self._waiting.append(event)
             is_last = is_last or self._form.ends(event)
@@ -250,6 +270,10 @@ class Exchange:
             if self._waiting:  # the id did not come
                 self._begin()
             recording, self._recording, self._is_over = self._recording, None, True
+            reading, self._reading = self._reading, None
+        if self._read_reply is not None and reading is not None and is_whole:
+            with self._reporting():
+                self._read_reply(reading.finish())
         if recording is None:
             return
         with self._reporting():

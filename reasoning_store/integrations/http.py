@@ -138,6 +138,7 @@ class _Keeper:
             base_url=_base_url(str(url)),
             session_id=named,
             unstored=unstored,
+            headers=request.headers,
         )
         if exchange is None:
             return request, None

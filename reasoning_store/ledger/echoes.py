@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import Connection, Select, bindparam, delete, literal_column, select
+from sqlalchemy import Connection, Select, bindparam, literal_column, select
 
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import NotFound
@@ -15,7 +15,9 @@ from reasoning_store.conversation.identity import (
     Numbers,
     VisibleText,
     count_equal,
+    item_number,
     number_messages,
+    owner_number,
     plain_text,
     question_number,
 )
@@ -24,7 +26,7 @@ from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow, StoredRow
-from reasoning_store.ledger.rows.conditions import in_range, of_branch
+from reasoning_store.ledger.rows.conditions import in_range
 from reasoning_store.ledger.tables import echoes, messages
 
 Match: TypeAlias = Literal["session", "chain", "ids", "place", "window", "new"]
@@ -37,9 +39,6 @@ _MOST_IDS: Final = 8
 _FRAMING: Final = 4
 """The tokens that a message counts without any text."""
 
-_DELETE = Statement(
-    delete(echoes).where(*of_branch(_e), _e.position >= bindparam("position")),
-)
 _OF_SESSION = Statement(
     select(_e.number, _e.branch, _e.position).where(_e.session_key == bindparam("key"))
 )
@@ -63,16 +62,6 @@ def _ends(*conditions: Any) -> Statement:
 
 _ANYWHERE = _ends()
 _IN_GROUP = _ends(_e.client_group == bindparam("group"))
-
-
-def delete_numbers(
-    connection: Connection, key: int, lineages: Iterable[BranchRow], place: MessagePlace
-) -> None:
-    """Delete the numbers of a message and of all after it: they are made of its text."""
-    for branch in lineages:
-        if branch.holds(place):
-            params = {"key": key, "of": branch.number, "position": place.position}
-            _DELETE.run(connection, params)
 
 
 class Identity(NamedTuple):
@@ -113,6 +102,31 @@ class Echoes:
         def read(connection: Connection) -> Identity:
             search = _Search(connection, owner, sent, chain, visible)
             return search.find() if session_id is None else search.find_in(session_id)
+
+        return self._database.read(read)
+
+    def find_items(self, owner: str, ids: Iterable[str]) -> dict[str, StoredRow | None]:
+        """Return the reply of each item that an owner holds; ``None`` where several have it."""
+        wanted = {item_number(owner_number(owner), id): id for id in ids}
+
+        def read(connection: Connection) -> dict[str, StoredRow | None]:
+            found: dict[str, StoredRow | None] = {}
+            while wanted:
+                number = next(iter(wanted))
+                keys = set(_ANYWHERE.row(connection, {"number": number}) or ()) - {None}
+                if len(keys) != 1:
+                    id = wanted.pop(number)
+                    found |= dict.fromkeys([id] if keys else [])
+                    continue
+                key = keys.pop()
+                places = {
+                    one: MessagePlace(*place)
+                    for one, *place in _OF_SESSION.rows(connection, {"key": key})
+                    if one in wanted
+                }
+                rows = history.replies_at(connection, key, {*places.values()}, whole=True)
+                found |= {wanted.pop(one): rows.get(place) for one, place in places.items()}
+            return found
 
         return self._database.read(read)
 

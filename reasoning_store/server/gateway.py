@@ -23,6 +23,7 @@ from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
 from reasoning_store.results import Contracts, Owner
+from reasoning_store.server import stored_responses
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body, read_up_to
 from reasoning_store.server.counting import count_body
@@ -116,11 +117,15 @@ class Gateway:
             return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
         body: Mapping[str, Any] = await read_body(request)
         session_id, unstored = _named_session(request), why_unstored(body, request.headers)
+        named = None
         if path == "/v1/responses":
-            body, session_id = await run_work(
-                request, self._prepare_response, request, body, session_id
-            )
+            contracts = request_owner(request).contracts
+            asked = body if unstored else ask_for_seals(body, contracts, **self.names)
+            named = await self._find_named(request, asked)
+            body, session_id = (asked, session_id) if named is None else named[:2]
         exchange = await self._begin(request, path, body, session_id, unstored=unstored)
+        if named is not None and exchange is not None:
+            exchange.metadata = named.metadata
         shows = mode == "mirror" or await asyncio.to_thread(
             _shows_thinking, request_owner(request), exchange
         )
@@ -138,6 +143,8 @@ class Gateway:
             except rs.ReasoningStoreError as error:
                 await response.aclose()
                 raise Refused(store_problem(path, error, 503)) from error
+        if named is not None:
+            rewriter = stored_responses.ResponseFields(named.answered)
         return await self._relay(path, response, exchange, rewriter)
 
     async def _begin(
@@ -165,6 +172,7 @@ class Gateway:
                 path=path,
                 base_url=self._upstream.base_url,
                 session_id=session_id,
+                headers=request.headers,
                 unstored=unstored,
                 takes_reply_id=path == "/v1/responses",
             )
@@ -273,9 +281,10 @@ class Gateway:
         path, _ = self._split_path(request)
         body: Mapping[str, Any] = await read_body(request)
         session_id = _named_session(request)
-        found = await run_work(request, self._find_named, request, body)
+        found = await self._find_named(request, body)
         if found is not None:
-            body, session_id = found
+            body, session_id, _ = found
+            body = {name: value for name, value in body.items() if name != "store"}
         exchange = await self._begin(
             request, "/v1/responses", body, session_id, unstored="compacted"
         )
@@ -295,18 +304,12 @@ class Gateway:
         except httpx2.HTTPError as error:
             return _refuse_upstream(path, error, exchange)
 
-    def _prepare_response(
-        self, request: Request, body: Mapping[str, Any], session_id: str | None
-    ) -> tuple[Mapping[str, Any], str | None]:
-        """Return the body to send for a request of Responses, and the session it belongs to."""
-        asked = ask_for_seals(body, request_owner(request).contracts, **self.names)
-        # A response that is stored here is not stored at the provider, too.
-        return self._find_named(request, {**asked, "store": False}) or (asked, session_id)
-
-    def _find_named(
+    async def _find_named(
         self, request: Request, body: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], str] | None:
-        return find_named(request_owner(request), body, own_alone=self._options.shares_key)
+    ) -> stored_responses.NamedConversation | None:
+        """Return the conversation of ours that a request names."""
+        owner, own_alone = request_owner(request), self._options.shares_key
+        return await run_work(request, find_named, owner, body, own_alone=own_alone)
 
     def _count_here(self, path: str, body: Mapping[str, Any], contracts: Contracts) -> int:
         form = find_form(path)

@@ -5,12 +5,13 @@ The settings of its request are not stored: a response has the defaults of the A
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import reasoning_store as rs
-from reasoning_store.integrations.client_bodies import write_json
+from reasoning_store.integrations.client_bodies import referenced_ids, write_json
 from reasoning_store.results import Contracts, Owner, Stored
 from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
 from reasoning_store.server.conversations import find_session
@@ -19,6 +20,8 @@ from reasoning_store.wire import contract_lookup
 
 _SEALS: Final = "reasoning.encrypted_content"
 _NAMING: Final = ("conversation", "previous_response_id")
+_REQUESTED: Final = "openaiRequest"
+"""The annotation of a reply that holds which conversation its request named."""
 NOT_OWN: Final = "there is no such response or conversation of this owner"
 _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 """The ends of a background response's first answer: only its provider knows the rest."""
@@ -27,6 +30,7 @@ _OWN_STATUSES: Final = {"failed": "failed", "cancelled": "cancelled", "stopped":
 _LAST_EVENTS: Final = {"completed": "completed", "failed": "failed"}
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "background": False,
+    "conversation": None,
     "error": None,
     "frequency_penalty": 0.0,
     "incomplete_details": None,
@@ -147,7 +151,7 @@ def as_response(id: str, session: rs.Session, stored: Stored) -> dict[str, Any]:
         "model": (message.origin and message.origin.model) or "",
         "output": [one.item for one in write_items([stored])],
         "usage": _as_usage(message.usage),
-        "conversation": {"id": session.id},
+        **(stored.annotations or {}).get(_REQUESTED, {}),
     }
     if status == "failed":
         found["error"] = {"code": "server_error", "message": "the provider ended it with an error"}
@@ -198,21 +202,82 @@ def expand_body(owner: Owner, body: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return {**rest, "input": [*before, *FORM.list_of(body)]}, session
 
 
+class NamedConversation(NamedTuple):
+    """A conversation of ours that a request names."""
+
+    body: dict[str, Any]
+    """The body to send."""
+    session_id: str
+    answered: dict[str, Any]
+    """The fields of the response by which the API shows what the request named."""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The annotation of the reply, from which ``as_response`` shows them again."""
+        return {_REQUESTED: {name: self.answered[name] for name in _NAMING}}
+
+
+class ResponseFields:
+    """A response on its way, with the fields that its provider does not know."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+        self._decoder = rs.JSONEvents()
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return the bytes of the events that this piece completes."""
+        return self._write(self._decoder.feed(piece))
+
+    def finish(self) -> bytes:
+        """Return the rest of a stream that has ended."""
+        return self._write(self._decoder.finish())
+
+    def rewrite_whole(self, content: bytes) -> bytes:
+        """Return a whole response."""
+        try:
+            body = json.loads(content)
+        except ValueError:
+            return content
+        return write_json({**body, **self._fields}) if isinstance(body, dict) else content
+
+    def _write(self, events: Iterable[Any]) -> bytes:
+        pieces: list[bytes] = []
+        for event in events:
+            if isinstance(event, dict):
+                if isinstance(found := event.get("response"), dict):
+                    event = {**event, "response": {**found, **self._fields}}
+                pieces.append(f"event: {event.get('type', 'message')}\n".encode())
+            pieces += [b"data: ", write_json(event), b"\n\n"]
+        return b"".join(pieces)
+
+
 def find_named(
     owner: Owner, body: Mapping[str, Any], *, own_alone: bool = False
-) -> tuple[dict[str, Any], str] | None:
-    """Return the body to send for one that names a conversation of ours, and its session.
+) -> NamedConversation | None:
+    """Return the conversation of ours that a request's body names.
 
     ``None`` for one that is not stored here: the provider may know it. With ``own_alone`` it is
-    refused, unless it began here.
+    refused, unless it began here, and so is an item that the owner does not hold.
     """
+    named = referenced_ids(FORM.list_of(body)) if own_alone else []
+    if not owner.find_items(named).keys() >= {*named}:
+        raise rs.NotFound("input: an item_reference names no item of this owner")
     try:
         expanded, session = expand_body(owner, body)
     except Absent:
         if own_alone and not is_begun_here(owner, str(body.get("previous_response_id"))):
             raise rs.NotFound(NOT_OWN) from None
         return None
-    return None if session is None else (expanded, session.id)
+    if session is None:
+        return None
+    conversation = None if body.get("conversation") is None else {"id": session.id}
+    previous = body.get("previous_response_id")
+    answered = {"conversation": conversation, "previous_response_id": previous}
+    # A response that is stored here is not stored at the provider, too.
+    sent = {**expanded, "store": False}
+    return NamedConversation(
+        sent, session.id, {**answered, "store": body.get("store") is not False}
+    )
 
 
 def _for_provider(one: StoredItem) -> dict[str, Any]:

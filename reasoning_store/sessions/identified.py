@@ -81,11 +81,14 @@ class ClientConversation:
         A client that left the stored course goes on next to it, on a branch that becomes current.
         ``facts`` are those of a session that is made: ``title`` and ``metadata``.
         """
+        from reasoning_store.ingress.masking import mask_value
         from reasoning_store.owner import Owner
 
         found, session = self._identity, self.session
         if session is None:
-            session = Owner(self._state, self._owner).session(self.session_id, create=True, **facts)
+            masker = self._state.masker
+            safe = facts if masker is None else mask_value(facts, masker)
+            session = Owner(self._state, self._owner).session(self.session_id, create=True, **safe)
         elif found.after < found.last:
             return _branch_off(session, found.after, new)
         if new:

@@ -69,7 +69,8 @@ class World:
         provider, _, path = HOSTS[chat.api]
         matcher = EchoMatcher(self.store, settings=ALL, provider=provider)
         body = body_of(ask, chat.api)
-        found = matcher.begin(body, path=path, session_id=ask.session_id, group=ask.group)
+        headers = {} if ask.group is None else {"x-any-session-id": ask.group}
+        found = matcher.begin(body, path=path, session_id=ask.session_id, headers=headers)
         assert found is not None
         assert found.error is None
         self._check_thoughts(chat, ask, found)

@@ -136,6 +136,32 @@ def test_the_thinking_of_a_response_comes_sealed_where_its_model_thinks(
     assert provider.asked[-1].body.get("include") == asked
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("by", ["previous_response_id", "conversation"])
+def test_a_response_names_the_conversation_that_its_request_named(
+    client: openai.OpenAI, provider: Provider, stream: bool, by: str
+) -> None:
+    """As the API shows it: at once, in each event, and when it is retrieved."""
+    first = client.responses.create(model="gpt-5.2", input="How is Bodo?")
+    made = client.conversations.create()
+    named: Any = {by: first.id if by == "previous_response_id" else made.id}
+    shown: Any = {"previous_response_id": None, "conversation": None, "store": True}
+    shown |= {by: first.id if by == "previous_response_id" else {"id": made.id}}
+
+    if stream:
+        events = client.responses.create(model="gpt-5.2", input="And?", stream=True, **named)
+        responses = [one.response for one in events if hasattr(one, "response")]
+    else:
+        responses = [client.responses.create(model="gpt-5.2", input="And?", **named)]
+    found = client.responses.retrieve(responses[-1].id)
+
+    for one in (*responses, found):
+        fields = one.to_dict()
+        assert {name: fields[name] for name in shown} == shown
+    assert provider.asked[-1].body["store"] is False
+    assert client.responses.retrieve(first.id).conversation is None
+
+
 def test_a_request_after_an_older_response_is_a_branch(
     client: openai.OpenAI, provider: Provider, store: rs.Store
 ) -> None:

@@ -37,7 +37,6 @@ from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
 from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.echoes import delete_numbers
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
 from reasoning_store.ledger.rows import decode, pairs, recomputation
@@ -51,6 +50,7 @@ from reasoning_store.ledger.tables import (
     bodies,
     compactions,
     drafts,
+    echoes,
     messages,
     origins,
     settings_profiles,
@@ -68,6 +68,9 @@ _LOCK = Statement(
     .where(_h.session_key == bindparam("key"))
     .order_by(_h.branch)
     .with_for_update()
+)
+_DELETE_NUMBERS = Statement(
+    delete(echoes).where(*of_branch(echoes.c), echoes.c.position >= bindparam("position"))
 )
 _SET_ERASED_AT = Statement(
     update(sessions_table)
@@ -282,12 +285,22 @@ def apply(
         connection, key, lineages, {change.place: change.own for change in made}
     )
     for change in filter(_empties, made):
-        delete_numbers(connection, key, lineages, change.place)
+        _delete_numbers(connection, key, lineages, change.place)
     _remove_summaries(connection, key, lineages, summarizable)
     _DELETE_UNUSED_ORIGIN.many(
         connection, [{"key": key, "number": number} for number in sorted(gone)]
     )
     return Deleted(messages=sum(_empties(change) for change in made), thinking_blocks=thoughts)
+
+
+def _delete_numbers(
+    connection: Connection, key: int, lineages: Iterable[BranchRow], place: MessagePlace
+) -> None:
+    """Delete the numbers of a message and of all after it: they are made of its text."""
+    for branch in lineages:
+        if branch.holds(place):
+            params = {"key": key, "of": branch.number, "position": place.position}
+            _DELETE_NUMBERS.run(connection, params)
 
 
 def _empties(change: Change) -> bool:

@@ -18,6 +18,8 @@ WITHIN: Final[dict[Within, str]] = {
     "thinking": "thinking",
 }
 _PAGE: Final = 50
+_SHOWN: Final = ("client", "model")
+"""The metadata of a session that its row shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,7 @@ def _session_row(session: Session) -> Row:
         facts=", ".join(
             [
                 *([session.id] if session.title else []),
+                *(str(session.metadata[name]) for name in _SHOWN if session.metadata.get(name)),
                 plural(session.message_count or 0, "message"),
                 minute(session.updated_at),
             ]

@@ -249,10 +249,10 @@ def items_keep_their_reasoning(sent: Sent) -> str | None:
 
 
 def _has_reasoning(before: Sequence[Mapping[str, Any]], led: Mapping[str, Any]) -> bool:
-    """Whether a reasoning item is among others, by its id or its seal."""
+    """Whether a reasoning item is among others, by its id, its seal or a reference."""
     names = [led[name] for name in ("id", "encrypted_content") if name in led]
     return any(
-        kind(item) == "reasoning"
+        kind(item) in ("reasoning", "item_reference")
         and (item.get("id") in names or item.get("encrypted_content") in names)
         for item in before
     )

@@ -37,6 +37,8 @@ from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import one_line
 
 _LISTED = "id title createdAt updatedAt archived preview metadata"
+_FACTS = ("client", "model")
+"""The metadata that a table shows, where a session has it: of chats of other clients."""
 _PREVIEW = 60
 """The most characters of a preview in a table."""
 
@@ -88,6 +90,7 @@ def list_(
             since=since,
             before=before,
         )
+    facts = [name for name in _FACTS if any(one.metadata.get(name) for one in page.items)]
     print_answer(
         call,
         {
@@ -97,12 +100,13 @@ def list_(
             "next": page.next,
         },
         lambda paper: paper.table(
-            ("last message", "session", "title", "messages", "preview"),
+            ("last message", "session", "title", *facts, "messages", "preview"),
             [
                 (
                     local_time(one.updated_at),
                     one.id,
                     one.title or "",
+                    *(one_line(str(one.metadata.get(name) or "")) for name in facts),
                     str(one.message_count),
                     one_line((one.preview or "")[:_PREVIEW]),
                 )
