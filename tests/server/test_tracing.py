@@ -198,7 +198,7 @@ def test_the_server_runs_without_opentelemetry() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stdout.strip() == "['Journal', 'Access']"
+    assert done.stdout.strip() == "['Addresses', 'Journal', 'Access']"
 
 
 EXPORTS = """
