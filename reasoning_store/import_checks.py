@@ -10,7 +10,7 @@ from reasoning_store.conversation import codec, validation
 from reasoning_store.conversation import settings as _settings
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall, SettingError
-from reasoning_store.egress.target import known_target
+from reasoning_store.egress.target import find_target
 from reasoning_store.ingress import draft_parts
 from reasoning_store.ledger.transfer.lines import (
     CompactionLine,
@@ -78,7 +78,7 @@ def _check_sent(sent: Mapping[str, Any]) -> None:
         if not isinstance(name, str | None):
             raise InvalidCall(f"sent.{place}: is not a string")
     try:
-        known_target(*names)
+        find_target(*names)
     except InvalidCall as error:
         raise InvalidCall(f"sent: {error}", hint=error.hint) from None
     if "digest" in sent or "settings" in sent:

@@ -48,7 +48,8 @@ def complete_provider(
 ) -> list[CompletionItem]:
     from reasoning_store.wire import contract_lookup
 
-    return _matching_words((host.id for host in contract_lookup.hosts()), incomplete)
+    hosts = contract_lookup.tables_of(None).hosts.values()
+    return _matching_words(dict.fromkeys(host.id for host in hosts), incomplete)
 
 
 def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:

@@ -356,8 +356,8 @@ def unknown_provider(to: Target, left_out: int = 0) -> RequestWarning | None:
 
 @lru_cache(maxsize=64)
 def _host_like(name: str, contracts: Contracts) -> str | None:
-    """Return the host whose name is most like this one; an application asks for the same few."""
-    known = [word for host in contract_lookup.hosts(contracts) for word in (host.id, *host.aliases)]
+    """Return the host's name that is most like this one; an application asks for the same few."""
+    known = contract_lookup.tables_of(contracts).hosts
     return next(iter(difflib.get_close_matches(name, known, n=1)), None)
 
 

@@ -56,7 +56,8 @@ def find_target(
     contracts: Contracts | None = None,
 ) -> Target:
     """Return the target that these names mean; an unknown host gets its protocol's own row."""
-    target = _target(provider, model, api, base_url, contracts)
+    check_names(provider=provider, model=model, api=api, base_url=base_url)
+    target = continued_target(provider, model, api, base_url, contract_lookup.tables_of(contracts))
     if api is None and base_url is None:
         return target
     from reasoning_store.wire import registry
@@ -64,17 +65,17 @@ def find_target(
     return replace(target, only_read=registry.only_read_form(api, base_url))
 
 
-def _target(
+@lru_cache(maxsize=256)  # a conversation names the same few, each matched against many patterns
+def continued_target(
     provider: str | None,
     model: str | None,
     api: str | None,
     base_url: str | None,
-    contracts: Contracts | None = None,
+    contracts: Contracts,
 ) -> Target:
-    check_names(provider=provider, model=model, api=api, base_url=base_url)
+    """Return the target of a recorded request: a form that is only read is continued as written."""
     if base_url is not None and not contract_lookup.is_address(base_url):
         raise InvalidCall("base_url cannot be read as an address", hint="e.g. https://host/v1")
-    contracts = contracts or default_contracts()
     return Target(
         contract=contract_lookup.find_contract(provider, model, api, base_url, contracts),
         provider=contract_lookup.provider_id(provider, base_url, contracts),
@@ -82,9 +83,3 @@ def _target(
         base_url=base_url,
         contracts=contracts,
     )
-
-
-# A conversation names the same few models, and each is matched against many patterns.
-known_target = lru_cache(maxsize=256)(find_target)
-continued_target = lru_cache(maxsize=256)(_target)
-"""The target of a recorded request: a form that is only read is continued as it is written."""

@@ -184,12 +184,10 @@ def resolve_target(
     contracts: Contracts,
 ) -> Target:
     """Return the model that is named, or the one that gave the last recorded reply."""
-    from reasoning_store.egress.target import find_target, known_target
+    from reasoning_store.egress.target import find_target
 
     if names == UNNAMED:
         return _target_of({} if last is None else last.facts, contracts)
-    if all(name is None or isinstance(name, str) for name in names):
-        return known_target(*names, contracts)
     return find_target(*names, contracts)
 
 

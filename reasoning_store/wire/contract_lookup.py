@@ -34,7 +34,8 @@ from reasoning_store.wire.contract_tables import (
 DEFAULT_API: Final = "openai.chat"
 
 
-def _tables(contracts: Contracts | None) -> ContractTables:
+def tables_of(contracts: Contracts | None) -> ContractTables:
+    """Return the tables of a store, or those that hold without one."""
     found = default_contracts() if contracts is None else contracts
     if not isinstance(found, ContractTables):
         raise InvalidCall(
@@ -53,7 +54,7 @@ def find_contract(
 ) -> Contract:
     """Return the contract that holds, with the rules of the model and of its template."""
     check_names(provider=provider, model=model, api=api, base_url=base_url)
-    tables = _tables(contracts)
+    tables = tables_of(contracts)
     known = find_host(provider, base_url, tables)
     own = known.id if known is not None else None
     usual = known.api_of(model) if known is not None else DEFAULT_API
@@ -103,7 +104,7 @@ def find_host(
     provider: str | None, base_url: str | None = None, contracts: Contracts | None = None
 ) -> Host | None:
     """Return the provider of a name or an address, or ``None`` for an unknown one."""
-    hosts = _tables(contracts).hosts
+    hosts = tables_of(contracts).hosts
     if provider:
         return hosts.get(provider.strip().lower())
     if base_url and is_address(base_url):
@@ -116,7 +117,7 @@ def find_host(
 
 def find_maker(model: str | None, contracts: Contracts) -> Host | None:
     """Return the provider that makes a model, where its name shows it."""
-    hosts = _tables(contracts).hosts.values()
+    hosts = tables_of(contracts).hosts.values()
     return next((item for item in hosts if matches_model(model, item.models)), None)
 
 
@@ -184,12 +185,6 @@ def family(contract: Contract) -> str:
 def apis() -> tuple[str, ...]:
     """Return the ids of all protocols."""
     return tuple(dict.fromkeys(shipped_contracts().apis.values()))
-
-
-def hosts(contracts: Contracts | None = None) -> tuple[Host, ...]:
-    """Return the providers, each once."""
-    known = _tables(contracts).hosts
-    return tuple({item.id: item for item in known.values()}.values())
 
 
 def _own_row(api: str) -> Contract:

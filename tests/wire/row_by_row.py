@@ -24,9 +24,8 @@ import pytest
 
 from reasoning_store.conversation.chunks import ReasoningChunk, UsageChunk
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ingress import normalizer
 from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
-from reasoning_store.wire import contract_lookup, contract_tables, registry
+from reasoning_store.wire import contract_lookup, contract_tables
 from reasoning_store.wire.contract_lookup import mirrored_fields
 
 Tables = dict[str, Any]
@@ -475,12 +474,16 @@ def without(tables: Tables, row: tuple[str, Any]) -> Tables:
 @contextmanager
 def in_force(tables: Tables) -> Iterator[None]:
     """Read these tables in place of the file."""
-    made = contract_tables._read(tables)
+
+    def read_again() -> None:
+        contract_tables.shipped_contracts.cache_clear()
+        contract_tables._read_once.cache_clear()
+
     with pytest.MonkeyPatch.context() as patch:
-        for module in (contract_lookup, normalizer, registry):
-            for name in ("default_contracts", "shipped_contracts"):
-                patch.setattr(module, name, lambda: made, raising=False)
+        patch.setattr(contract_tables, "_shipped_tables", lambda: tables)
+        read_again()
         yield
+    read_again()
 
 
 def broken(tables: Tables) -> list[str]:
