@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tests.clients.provider import QUESTION, STEPS
 
 CHECKOUT = Path(__file__).parents[2]
@@ -33,7 +31,6 @@ class Client:
     passes_alone: bool = False
     """Whether a strict provider accepts what it sends by itself."""
     forms: Sequence[str] = ("whole", "streamed")
-    marks: Sequence[pytest.MarkDecorator] = ()
 
 
 def run(client: Client, address: str, home: Path, form: str) -> str:
@@ -133,10 +130,6 @@ def opencode(
     return [[found, "run", first], [found, "run", "--continue", second]]
 
 
-BY_REFERENCE_ALONE = pytest.mark.xfail(
-    strict=True,
-    reason="a reply that the client sends as references alone is left out of the branch",
-)
 DEEPSEEK = ("deepseek-reasoner", "deepseek")
 KIMI = ("kimi-k2-thinking", "moonshot")
 CLAUDE = ("claude-sonnet-4-5", "anthropic")
@@ -159,9 +152,7 @@ CLIENTS = {
     "openai (npm), DeepSeek": Client(OPENAI, "chat", *DEEPSEEK),
     "openai (npm), Kimi": Client(OPENAI, "chat", *KIMI),
     "openai (npm), Responses": Client(OPENAI, "responses", *GPT, passes_alone=True),
-    "ai, @ai-sdk/openai": Client(
-        AI, "responses", *GPT, passes_alone=True, marks=[BY_REFERENCE_ALONE]
-    ),
+    "ai, @ai-sdk/openai": Client(AI, "responses", *GPT, passes_alone=True),
     "ai, @ai-sdk/openai .chat": Client(AI, "chat", *DEEPSEEK),
     "ai, @ai-sdk/openai-compatible": Client(AI, "compatible", *DEEPSEEK, passes_alone=True),
     "ai, @ai-sdk/anthropic": Client(AI, "messages", *CLAUDE, passes_alone=True),

@@ -26,7 +26,7 @@ IDS: Mapping[str, Any] = {
 }
 RESTORED = re.compile(r"(\d+)/(\d+)(?:; missed=(\d+) \([\w ,]+\))?")
 RUNS = [
-    pytest.param(name, form, id=f"{name} {form}", marks=client.marks)
+    pytest.param(name, form, id=f"{name} {form}")
     for name, client in CLIENTS.items()
     for form in client.forms
 ]
