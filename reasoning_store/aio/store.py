@@ -37,6 +37,7 @@ from reasoning_store.sessions.settings import OwnerSettings, Profiles
 from reasoning_store.store import Store
 from reasoning_store.stored_values import Stored
 from reasoning_store.tokens import DEFAULT_ENCODING
+from reasoning_store.wire.contract_tables import Contracts
 
 _LANES = 8
 
@@ -96,6 +97,11 @@ class AsyncOwner:
     @property
     def _sync(self) -> Owner:
         return self._opened()[1]
+
+    @property
+    def contracts(self) -> Contracts:
+        """The hosts and models that this store knows, for functions that take ``contracts``."""
+        return self._sync.contracts
 
     @property
     def settings(self) -> AsyncOwnerSettings:
