@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 POSTGRESQL := 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 
 .DEFAULT_GOAL := help
-.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks test-clients test-server-suites check lint format types reference pictures docs wheel dist bench bench-smoke clean
+.PHONY: help demo chat test test-long test-rest test-postgresql test-frameworks test-clients test-server-suites check lint format types size reference pictures docs wheel dist bench bench-smoke clean
 
 help: ## say what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -76,6 +76,9 @@ format: $(VENV)/installed-dev ## put the style right where that can be done by i
 
 types: $(VENV)/installed-dev ## strict types, tests included
 	@$(BIN)/mypy
+
+size: ## print the statements of the package by room
+	@$(PYTHON) tools/size.py
 
 reference: $(VENV)/installed-dev ## write the parts of the documentation that the package says
 	@$(BIN)/python tools/make_reference.py
