@@ -245,8 +245,8 @@ def test_a_damaged_database_does_not_take_the_place_of_a_backup(
         ledger.backup(target)
     before = target.read_bytes()
     data = bytearray(sqlite_path.read_bytes())
-    at = data.index(b"30 xxxx") // 4096 * 4096
-    data[at : at + 4096] = bytes([255]) * 4096
+    at = data.index(b"30 xxxx") // 8192 * 8192
+    data[at : at + 8192] = bytes([255]) * 8192
     sqlite_path.write_bytes(data)
 
     with opened(sqlite_path) as ledger, pytest.raises(CorruptRow):

@@ -68,6 +68,7 @@ def test_every_connection_has_the_recipe(sqlite_path: Path) -> None:
         "busy_timeout": 200,
         "mmap_size": 0,
         "cache_size": -8192,
+        "page_size": 8192,
         "application_id": sqlite_file.APPLICATION_ID,
     }
 

@@ -314,8 +314,8 @@ def test_a_damaged_page_does_not_hide_the_rest(sqlite_path: Path) -> None:
             for session in sessions:
                 ledger.messages.append(session.key, 1, [said(f"{session.id} {n} " + "x" * 500)])
     data = bytearray(sqlite_path.read_bytes())
-    at = data.index(f"{sessions[0].id} 30 ".encode()) // 4096 * 4096
-    data[at : at + 4096] = bytes([255]) * 4096
+    at = data.index(f"{sessions[0].id} 30 ".encode()) // 8192 * 8192
+    data[at : at + 8192] = bytes([255]) * 8192
     sqlite_path.write_bytes(data)
 
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:

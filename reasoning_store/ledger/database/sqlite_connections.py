@@ -41,6 +41,8 @@ _PRAGMAS = (
     "secure_delete=ON",
     "journal_size_limit=67108864",
 )
+_PAGE = 8192
+"""The bytes of a page of a new file: a row of half a page would leave the other half empty."""
 _OLDEST = (3, 37, 0)
 
 
@@ -159,6 +161,7 @@ class Connections:
             for pragma in _READING:
                 raw.execute(f"PRAGMA {pragma}").fetchall()
             return
+        raw.execute(f"PRAGMA page_size={_PAGE}").fetchall()
         (mode,) = raw.execute("PRAGMA journal_mode=WAL").fetchone()
         if mode != "wal" and self.path is not None:
             raise InvalidCall(
