@@ -23,7 +23,6 @@ from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
 from reasoning_store.results import Contracts, Owner
-from reasoning_store.server import stored_responses
 from reasoning_store.server.access import request_owner
 from reasoning_store.server.bodies import read_body, read_up_to
 from reasoning_store.server.counting import count_body
@@ -37,7 +36,12 @@ from reasoning_store.server.reply_modes import (
     make_rewriter,
     rewrites,
 )
-from reasoning_store.server.stored_responses import ask_for_seals, find_named
+from reasoning_store.server.stored_responses import (
+    NamedConversation,
+    ResponseFields,
+    ask_for_seals,
+    find_named,
+)
 from reasoning_store.server.threads import run_to_end, run_work
 from reasoning_store.server.tracing import find_call
 from reasoning_store.server.upstream import (
@@ -83,6 +87,7 @@ class Gateway:
                 for name in ("chat/completions", "responses", "messages")
             ]
             routes += [
+                Route(f"{prefix}/{{path:gemini}}", self.chat, methods=["POST"]),
                 Route(f"{prefix}/v1/models", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/models/{{model:path}}", self.pass_on, methods=["GET"]),
                 Route(f"{prefix}/v1/messages/count_tokens", self.count, methods=["POST"]),
@@ -111,10 +116,12 @@ class Gateway:
     async def chat(self, request: Request) -> Response:
         """Answer a request that carries a conversation."""
         path, mode = self._split_path(request)
+        if (refusal := _refuse_path(path)) is not None:
+            return refusal
         if mode is None:
             return _refuse_mode(path, f"{MODE_HEADER}: one of {', '.join(MODES)}")
         if not rewrites(mode, path):
-            return _refuse_mode(path, f"{MODE_HEADER}: Responses are served in mirror alone")
+            return _refuse_mode(path, f"{MODE_HEADER}: this protocol is served in mirror alone")
         body: Mapping[str, Any] = await read_body(request)
         session_id, unstored = _named_session(request), why_unstored(body, request.headers)
         named = None
@@ -144,7 +151,7 @@ class Gateway:
                 await response.aclose()
                 raise Refused(store_problem(path, error, 503)) from error
         if named is not None:
-            rewriter = stored_responses.ResponseFields(named.answered)
+            rewriter = ResponseFields(named.answered)
         return await self._relay(path, response, exchange, rewriter)
 
     async def _begin(
@@ -306,7 +313,7 @@ class Gateway:
 
     async def _find_named(
         self, request: Request, body: Mapping[str, Any]
-    ) -> stored_responses.NamedConversation | None:
+    ) -> NamedConversation | None:
         """Return the conversation of ours that a request names."""
         owner, own_alone = request_owner(request), self._options.shares_key
         return await run_work(request, find_named, owner, body, own_alone=own_alone)
@@ -317,10 +324,13 @@ class Gateway:
         return count_body(form, body, contracts=contracts, **self.names)
 
     def _split_path(self, request: Request) -> tuple[str, Mode | None]:
-        """Return the path from /v1 on, and the mode: of the path, of a header, or the usual."""
-        before, _, below = str(request.scope["path"]).partition("/v1/")
-        named = before.strip("/") or request.headers.get(MODE_HEADER) or self._options.mode
-        return f"/v1/{below}", next((mode for mode in MODES if mode == named), None)
+        """Return the path below the mode, and the mode: of the path, of a header, or the usual."""
+        path = str(request.scope["path"])
+        for mode in MODES:
+            if path.startswith(f"/{mode}/"):
+                return path.removeprefix(f"/{mode}"), mode
+        named = request.headers.get(MODE_HEADER) or self._options.mode
+        return path, next((mode for mode in MODES if mode == named), None)
 
     async def _send(
         self,
@@ -334,7 +344,7 @@ class Gateway:
         call, headers = find_call(request.scope), request.headers
         if call is not None:
             address, provider = self._upstream.base_url, self._options.provider
-            model = (body or {}).get("model")
+            model = (body or {}).get("model") if exchange is None else exchange.names["model"]
             headers = call.begin(request, path, base_url=address, provider=provider, model=model)
             call.note_exchange(exchange, self._split_path(request)[1])
         try:

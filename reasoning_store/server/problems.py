@@ -72,7 +72,7 @@ def problem_body(
 ) -> dict[str, Any]:
     """Return the body of an error."""
     of_openai, of_anthropic = _TYPES.get(status, _DEFAULT_TYPES)
-    if "/v1beta/" in path:  # Google's
+    if "/v1beta/" in path or path.endswith("enerateContent"):  # Google's
         return {"error": {"code": status, "message": message, "status": _google_status(status)}}
     if "/v1/messages" in path:
         return {"type": "error", "error": {"type": of_anthropic, "message": message}}

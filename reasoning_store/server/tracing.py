@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -51,11 +52,12 @@ _PROVIDERS: Final = {
 }
 """The names of the conventions for the providers whose ids differ from them."""
 _OPERATIONS: Final = (
+    ("*enerateContent", "generate_content"),
     ("/v1/messages/count_tokens", "count_tokens"),
-    ("/v1/models", "list_models"),
-    ("/v1/", "chat"),
+    ("/v1/models*", "list_models"),
+    ("*", "chat"),
 )
-_USUAL: Final = (("/v1/messages", "anthropic"), ("/v1/", "openai"))
+_USUAL: Final = (("*enerateContent", "gcp.gemini"), ("/v1/messages*", "anthropic"), ("*", "openai"))
 """The provider of a protocol, where the address names no other."""
 
 
@@ -219,4 +221,4 @@ def _provider(named: str | None, base_url: str) -> str | None:
 
 
 def _first(rows: tuple[tuple[str, str], ...], path: str) -> str:
-    return next(value for prefix, value in rows if path.startswith(prefix))
+    return next(value for like, value in rows if fnmatchcase(path, like))

@@ -66,7 +66,14 @@ class _Elsewhere(Convertor[str]):
         return value
 
 
+class _Gemini(_Elsewhere):
+    """The path of a conversation in Gemini's protocol, below whatever names a model there."""
+
+    regex = r"v\d+\w*/.+:(?:g|streamG)enerateContent"
+
+
 register_url_convertor("elsewhere", _Elsewhere())
+register_url_convertor("gemini", _Gemini())
 
 
 class Addresses:
@@ -180,7 +187,7 @@ def _key_header(path: str, key: str) -> tuple[str, str]:
     """Return the header in which the protocol of a path has its key."""
     if _NAMED.sub("", path).startswith("/messages"):
         return "x-api-key", key
-    if path.startswith("/v1beta/"):
+    if path.startswith("/v1beta/") or path.endswith("enerateContent"):
         return "x-goog-api-key", key
     return "Authorization", f"Bearer {key}"
 

@@ -19,6 +19,8 @@ import anthropic
 import httpx2
 import openai
 import pytest
+from google import genai
+from google.genai.errors import APIError as GeminiError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +30,14 @@ from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.reply_modes import WholeEvents
 from reasoning_store.testing import stream
 from tests.docs.provider import Answer, Provider, weather
-from tests.integrations.loops import STEPS, chat_loop, messages_loop, responses_loop, twenty_steps
+from tests.integrations.loops import (
+    STEPS,
+    chat_loop,
+    gemini_loop,
+    messages_loop,
+    responses_loop,
+    twenty_steps,
+)
 from tests.server.served import Served
 from tests.server.serving import serving
 
@@ -43,11 +52,19 @@ def open_anthropic(address: str, **options: Any) -> anthropic.Anthropic:
     return anthropic.Anthropic(api_key="sk-canary", base_url=address, max_retries=0, **options)
 
 
+def open_gemini(address: str, **options: Any) -> genai.Client:
+    return genai.Client(
+        api_key="sk-canary", http_options=genai.types.HttpOptions(base_url=address, **options)
+    )
+
+
 CASES: dict[str, tuple[Callable[..., Any], Loop, str, str]] = {
     "DeepSeek": (open_openai, chat_loop, "deepseek", "deepseek-flash"),
     "Claude": (open_anthropic, messages_loop, "anthropic", "claude-sonnet-4-6"),
     "Responses": (open_openai, responses_loop, "openai", "gpt-5.2"),
+    "Gemini": (open_gemini, gemini_loop, "google", "gemini-3-pro"),
 }
+REFUSALS = (openai.APIError, anthropic.APIError, GeminiError)
 WEATHER = {"role": "user", "content": "How is Oslo?"}
 
 
@@ -78,7 +95,7 @@ def test_a_loop_of_twenty_steps_passes_and_is_stored(
     """A stock client; without the gateway the strict provider refuses its second request."""
     make, loop, name, model = CASES[host]
     provider.script = twenty_steps()
-    with make(provider.address) as bare, pytest.raises((openai.APIError, anthropic.APIError)):
+    with make(provider.address) as bare, pytest.raises(REFUSALS):
         loop(bare, model, streamed=streamed)
     provider.refused.clear()
     provider.script = twenty_steps()

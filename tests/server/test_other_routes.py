@@ -24,7 +24,12 @@ from reasoning_store.server.options import ServerOptions, read_tokens
 from tests.docs.provider import Provider
 from tests.server.serving import listening, serving
 
-BODY = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "How is Oslo?"}]}
+BODY: dict[str, Any] = {
+    "model": "deepseek-chat",
+    "messages": [{"role": "user", "content": "How is Oslo?"}],
+    "max_tokens": 9,
+}
+OF_GEMINI = {"contents": [{"role": "user", "parts": [{"text": "How is Oslo?"}]}]}
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 BYTES = bytes(range(256)) * 40
 TOKENS = read_tokens(["token-of-me-0123456789 me", "token-of-you-0123456789 you"], "tokens")
@@ -78,7 +83,7 @@ CASES: dict[str, tuple[str, str, bytes, dict[str, str]]] = {
     "zstd": ("POST", "/v1/embeddings", b"\x28\xb5\x2f\xfd", {"content-encoding": "zstd"}),
     "a form": ("POST", "/v1/files", b"--x\r\n\r\n\xff\r\n--x--", {"content-type": "multipart/x"}),
     "Anthropic's": ("POST", "/v1/messages/batches", b"{}", {"anthropic-version": "2023-06-01"}),
-    "Gemini's": ("POST", "/v1beta/models/gemini-3:generateContent?key=k", b"{}", {}),
+    "Gemini's": ("POST", "/v1beta/models/gemini-3:countTokens?key=k", b"{}", {}),
     "DeepSeek's": ("GET", "/user/balance", b"", {}),
     "a stored completion": ("GET", "/v1/chat/completions/c", b"", {}),
     "another version": ("GET", "/v1alpha/files", b"", {}),
@@ -152,12 +157,20 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("encoding", PACK)
-@pytest.mark.parametrize("path", ["/chat/completions", "/v1/chat/completions/", "/messages"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/chat/completions", "/v1/chat/completions/", "/messages"),
+        *("/v1beta/models/gemini-3:generateContent", "/v1/models/m:streamGenerateContent?alt=sse"),
+        "/v1/projects/p/locations/l/publishers/google/models/m:generateContent",
+    ],
+)
 def test_a_conversation_is_stored_by_each_address_and_in_each_encoding(
     path: str, encoding: str
 ) -> None:
     """Without /v1, with a last slash, packed."""
-    content = PACK[encoding](json.dumps({**BODY, "max_tokens": 9}).encode())
+    body = OF_GEMINI if "models" in path else BODY
+    content = PACK[encoding](json.dumps(body).encode())
     with (
         Provider().listening() as provider,
         rs.Store("sqlite://") as store,
@@ -218,6 +231,7 @@ def test_owners_who_share_a_key_ask_for_nothing_that_the_provider_keeps() -> Non
                 *(("DELETE", "/v1/models/ft"), ("GET", "/v1/chat/completions/c")),
                 *(("GET", "/v1/embeddings"), ("POST", "/v1/audio/voices")),
                 *(("POST", "/v1/messages/batches"), ("GET", "/v1beta/files")),
+                ("POST", "/v1/models/m:batchGenerateContent"),
             )
         }
         stranger = httpx2.post(f"{address}/v1/embeddings", headers={"authorization": "Bearer no"})

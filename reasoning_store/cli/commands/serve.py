@@ -251,7 +251,8 @@ def _print_address(call: Call, options: ServerOptions, url: str) -> None:
     print_answer(call, answer, lambda page: page.line(url))
     sys.stdout.flush()  # a program waits for it, and this one goes on
     if upstream is not None:
-        print_note(f"give OpenAI clients {url}/v1 as their base URL, Anthropic's {url}")
+        others = f"Anthropic's and Google's {url}"
+        print_note(f"give OpenAI clients {url}/v1 as their base URL, {others}")
         print_note(_UNKNOWN if provider is None else f"the upstream is {provider}")
 
 
