@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 from collections.abc import Callable
 from os import PathLike
 from types import TracebackType
@@ -128,10 +127,9 @@ class Store(Owner):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is GeneratorExit:
-            # The garbage collector may be ending a generator, in a thread that holds a lock.
-            _thread.start_new_thread(self.close, ())
-        else:
+        # The garbage collector may be ending a generator, in a thread that holds a lock: it closes
+        # the store, too.
+        if kind is not GeneratorExit:
             self.close()
 
 

@@ -39,17 +39,11 @@ class StoreState:
         draft_writer: DraftWriter,
         contracts: Contracts,
     ) -> None:
-        self._ledger = ledger
+        self.ledger = ledger
         self.masker = masker
         self.encoding = encoding
         self.draft_writer = draft_writer
         self.contracts = contracts
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger, once the replies whose loops were left are stored."""
-        self.draft_writer.flush_abandoned()
-        return self._ledger
 
     def prepare(
         self,

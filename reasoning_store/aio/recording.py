@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import weakref
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, suppress
 from functools import partial
@@ -31,7 +30,7 @@ _END: Final = object()
 class AsyncRecording(RecordedReply):
     """A reply that is recorded from an asynchronous loop. Made by ``AsyncSession.record``.
 
-    Iterate it with ``async for``, bare or under ``async with``.
+    Iterate it with ``async for`` under ``async with``: see ``Recording``.
     """
 
     def __init__(
@@ -45,8 +44,7 @@ class AsyncRecording(RecordedReply):
         self._make = make
         self._stream = stream
         self._reply: ReplyRecorder | None = None
-        self._running: weakref.ref[Any] | None = None
-        self._entered = False
+        self._is_entered = self._is_iterated = False
         self._waiting: asyncio.Task[Any] | None = None
         """The task that waits for the stream's next event."""
         self._cancelled: asyncio.Task[Any] | None = None
@@ -70,7 +68,7 @@ class AsyncRecording(RecordedReply):
 
     async def __aenter__(self) -> Self:
         await self._begin()
-        self._entered = True
+        self._is_entered = True
         return self
 
     async def __aexit__(
@@ -79,24 +77,19 @@ class AsyncRecording(RecordedReply):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        running = self._running() if self._running is not None else None
-        # Another task may still be in the generator, as with a timeout around its next chunk.
-        if running is not None and not running.ag_running:
-            await running.aclose()
         if self._reply is not None:
             if not self._reply.over:
                 await self._leave(self._reply, error)
-            elif running is None:
+            elif not self._is_iterated:
                 await _close(self._stream, error)
             self._reply.report(error)
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
         over = self._reply is not None and self._reply.over
-        if self._running is not None or (over and not self.is_stopped):
+        if self._is_iterated or (over and not self.is_stopped):
             raise InvalidCall("a recording is iterated once", hint="record another stream")
-        generator = self._chunks()
-        self._running = weakref.ref(generator)
-        return generator
+        self._is_iterated = True
+        return self._chunks()
 
     async def feed(self, event: Any) -> list[Chunk]:
         """Read one event, and return its chunks. See ``Recording.feed``."""
@@ -112,7 +105,7 @@ class AsyncRecording(RecordedReply):
         return await self._threads.write_always(self._fed().complete)
 
     def _fed(self) -> ReplyRecorder:
-        check_fed(self._stream, is_begun=self._entered)
+        check_fed(self._stream, is_begun=self._is_entered)
         assert self._reply is not None
         return self._reply
 
@@ -149,6 +142,11 @@ class AsyncRecording(RecordedReply):
             rest = await self._threads.write_always(reply.complete)
             if reply.is_stopped:
                 await _close(self._stream, None)
+        except (
+            GeneratorExit
+        ):  # the end of an ``async with`` block stores it, else its lease ends it
+            await _close(self._stream, None)
+            raise
         except BaseException as error:
             await self._leave(reply, error)
             raise
@@ -189,10 +187,10 @@ class AsyncRecording(RecordedReply):
         try:
             await self._threads.write_always(reply.store_partly, error)
         except Exception as failure:
-            goes_on = failure if error is None else error
-            if not (self._entered and isinstance(error, GeneratorExit)):
-                reply.note_failure(failure, error)
-            reply.failure = failure
+            if error is None:
+                goes_on = failure
+                raise
+            reply.note_failure(failure, error)
         finally:
             await _close(self._stream, goes_on)
 

@@ -241,13 +241,7 @@ class AsyncStore(AsyncOwner):
         if self._store is None:
             return
         (threads, store), self._store = self._store, None
-        try:
-            # A loop that was left by a bare break is ended by a task of the event loop's, which
-            # begins at the next turn and has asked for its write by the one after.
-            for _ in range(2):
-                await asyncio.sleep(0)
-        finally:
-            await threads.close_after_writes(store.close)
+        await threads.close_after_writes(store.close)
 
 
 class AsyncOwnerSettings:

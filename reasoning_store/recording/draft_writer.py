@@ -3,14 +3,11 @@
 About once a second it writes what each reply has received, so that a process that dies loses a
 second of it at most and readers elsewhere can follow; the loop that shows a reply never waits for
 a disk. It renews the lease of a reply that waits for its model. A reply that is not read any more
-is not kept alive: its lease runs out, and it reads as interrupted.
+is not kept alive: its lease runs out, and it reads as interrupted. A reply whose recorder was
+collected is written to its end first.
 
 New parts of many replies are written in one transaction. A masker runs before it, reply by
 reply.
-
-A loop over a reply may be ended by the garbage collector, in any thread and with any lock held
-there. So a generator that is left only puts its reply into a queue, and the thread, or the next
-verb that needs the reply, stores it.
 """
 
 from __future__ import annotations
@@ -69,10 +66,7 @@ class DraftWriter:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         """Held from ``new_parts`` until they are known to be written; no masker runs meanwhile."""
-        self._storing = threading.RLock()
-        """Held while a reply that was left is stored."""
-        self._replies: set[weakref.ref[ReplyRecorder]] = set()
-        self._abandoned: SimpleQueue[ReplyRecorder] = SimpleQueue()
+        self._recorders: dict[ReplyDraft, weakref.ref[ReplyRecorder]] = {}
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
@@ -81,7 +75,7 @@ class DraftWriter:
     def add(self, reply: ReplyRecorder) -> None:
         """Write the draft of a reply until it is removed or forgotten."""
         with self._lock:
-            self._replies.add(weakref.ref(reply))
+            self._recorders[reply.draft] = weakref.ref(reply)
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._run, name="reasoning-store-drafts", daemon=True
@@ -91,36 +85,18 @@ class DraftWriter:
                     thread.start()
                     self._thread = thread
 
-    def remove(self, reply: ReplyRecorder) -> None:
+    def remove(self, draft: ReplyDraft) -> None:
         with self._lock:
-            self._replies.discard(weakref.ref(reply))
-        if not self._replies:
+            self._recorders.pop(draft, None)
+        if not self._recorders:
             self.wake()
 
     def wake(self) -> None:
         """Write soon: a reply has received much, or the last one has ended."""
         self._wake.put(None)
 
-    def queue_abandoned(self, reply: ReplyRecorder) -> None:
-        """Store a reply that was left, soon and in another call. Takes no lock."""
-        self._abandoned.put(reply)
-        self._wake.put(None)
-
-    def flush_abandoned(self) -> None:
-        """Store the replies that were left."""
-        if os.getpid() != self._process:
-            return
-        with self._storing:
-            while not self._abandoned.empty():
-                try:
-                    reply = self._abandoned.get_nowait()
-                except Empty:
-                    return
-                reply.end_abandoned()
-
     def write_branch(self, session_key: int, branch: int) -> None:
         """Write now what has arrived on a branch: another message follows there."""
-        self.flush_abandoned()
         self._write(draft for draft in self._drafts() if draft.is_on(session_key, branch))
 
     def write_all(self) -> None:
@@ -128,23 +104,18 @@ class DraftWriter:
 
         A reply that is still read reads as interrupted elsewhere, and its loop raises at its end.
         """
-        self.flush_abandoned()
         self._write(self._drafts(), last=True)
 
     def parts_after(self, draft: str, written: int) -> Sequence[str]:
         """Return what arrived here of a draft that another append ends, and is not written."""
         return [part for mine in self._drafts() for part in mine.parts_after(draft, written)]
 
-    def _alive(self) -> Sequence[ReplyRecorder]:
+    def _drafts(self) -> Sequence[ReplyDraft]:
         # The child of a fork writes nothing of its parent's.
-        if not self._replies or os.getpid() != self._process:
+        if not self._recorders or os.getpid() != self._process:
             return ()
         with self._lock:
-            replies = [*self._replies]
-        return [reply for one in replies if (reply := one()) is not None]
-
-    def _drafts(self) -> Sequence[ReplyDraft]:
-        return [reply.draft for reply in self._alive()]
+            return [*self._recorders]
 
     def find(self, session_key: int, branch: int) -> ReplyDraft | None:
         """Return the draft of the reply that is recorded here on a branch."""
@@ -155,14 +126,17 @@ class DraftWriter:
         while True:
             woken = self._sleep(due)
             due = time.monotonic() + self._tick
-            self.flush_abandoned()
             with self._lock:
-                self._replies = {one for one in self._replies if one() is not None}
                 if self._thread is not threading.current_thread():
                     return  # an interrupt fell into ``add``, and another thread was started
-                if not self._replies:
+                if not self._recorders:
                     self._thread = None
                     return
+                recorders = [*self._recorders.items()]
+            left = [draft for draft, recorder in recorders if recorder() is None]
+            if self._write(left, last=True):
+                for draft in left:
+                    self.remove(draft)
             self._obey_signals()
             # A reply that is being stored needs no part.
             self._write(
@@ -187,18 +161,20 @@ class DraftWriter:
 
     def _obey_signals(self) -> None:
         """Do what others ask of the recorders here: stop a reply, or write it more often."""
-        live = [(one, row) for one in self._alive() if (row := one.draft.live_row) is not None]
+        live = [(one, row) for one in self._drafts() if (row := one.live_row) is not None]
         with suppress(Exception):  # a store that does not answer is asked again
             found = self._ledger.drafts.signals([row for _, row in live])
-            for (reply, row), signals in zip(live, found, strict=True):
+            for (draft, row), signals in zip(live, found, strict=True):
                 if signals is not None:
-                    reply.draft.is_followed = signals.is_followed
+                    draft.is_followed = signals.is_followed
                     reason = signals.stop
                 else:
                     reason = self._stopped_with(row)
-                    if reason is None and reply.draft.live_row is not None:
-                        reply.draft.note_overtaken()
-                if reason is not None:
+                    if reason is None and draft.live_row is not None:
+                        draft.note_overtaken()
+                recorder = self._recorders.get(draft)
+                reply = None if recorder is None else recorder()
+                if reason is not None and reply is not None:
                     reply.stop(reason)
 
     def _stopped_with(self, draft: DraftRow) -> str | None:
@@ -208,15 +184,16 @@ class DraftWriter:
         )
         return None if row is None else stop_reason(row.message, row.annotations)
 
-    def _write(self, drafts: Iterable[ReplyDraft], *, last: bool = False) -> None:
-        """Write the new parts of drafts. If the store takes nothing, the others wait, too."""
+    def _write(self, drafts: Iterable[ReplyDraft], *, last: bool = False) -> bool:
+        """Write the new parts of drafts; return False once the store takes nothing."""
         rest = iter(drafts)
         while some := [*islice(rest, _TOGETHER)]:
             for draft in some:
                 with suppress(Exception):  # of its masker: the others are written
                     draft.make_part(last=last)
             if not self._write_together(some, last=last):
-                return
+                return False
+        return True
 
     def _write_together(self, drafts: Sequence[ReplyDraft], *, last: bool) -> bool:
         """Write new parts in one transaction; return False if the store takes nothing."""

@@ -8,8 +8,7 @@ is closed if it can be, and the exception goes on unchanged.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -56,9 +55,10 @@ class RecordedReply:
 class Recording(RecordedReply):
     """A reply that is recorded from a loop. Made by ``Session.record``.
 
-    Iterate it for the chunks, bare or under ``with``; afterwards ``stored``, ``message`` and
-    ``tool_calls`` hold the result. A recording without a stream is fed under ``with``: ``feed``
-    each event, then ``finish``.
+    Iterate it for the chunks, under ``with``; afterwards ``stored``, ``message`` and ``tool_calls``
+    hold the result. Without ``with`` a loop that you leave early is ended by its lease: what
+    arrived is written, and reads as interrupted a little later. A recording without a stream is
+    fed under ``with``: ``feed`` each event, then ``finish``.
     """
 
     _reply: ReplyRecorder
@@ -67,8 +67,7 @@ class Recording(RecordedReply):
         check_stream(stream, awaited=False)
         self._reply = reply
         self._stream = stream
-        # The loop owns the generator, so that it ends when the loop is left.
-        self._running: weakref.ref[Any] | None = None
+        self._is_entered = self._is_iterated = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._reply.described}>"
@@ -83,7 +82,7 @@ class Recording(RecordedReply):
 
     def __enter__(self) -> Self:
         self._begin()
-        self._reply.has_block = True
+        self._is_entered = True
         return self
 
     def __exit__(
@@ -92,26 +91,17 @@ class Recording(RecordedReply):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        try:
-            running = self._running() if self._running is not None else None
-            if running is not None and not running.gi_running:
-                running.close()
-        finally:
-            # Another thread may still be in the generator.
-            if not self._reply.over:
-                self._leave(error)
-            elif self._running is None:
-                self._close_stream(error)
-        if not isinstance(error, GeneratorExit):
-            self._reply.flush_abandoned()
-            self._reply.report(error)
+        if not self._reply.over:
+            self._leave(error)
+        elif not self._is_iterated:
+            self._close_stream(error)
+        self._reply.report(error)
 
     def __iter__(self) -> Iterator[Chunk]:
-        if self._running is not None or (self._reply.over and not self.is_stopped):
+        if self._is_iterated or (self._reply.over and not self.is_stopped):
             raise InvalidCall("a recording is iterated once", hint="record another stream")
-        generator = self._chunks()
-        self._running = weakref.ref(generator)
-        return generator
+        self._is_iterated = True
+        return self._chunks()
 
     def feed(self, event: Any) -> list[Chunk]:
         """Read one event, and return its chunks; for a program that passes the events on.
@@ -131,9 +121,9 @@ class Recording(RecordedReply):
         return self._reply.complete()
 
     def _check_fed(self) -> None:
-        check_fed(self._stream, is_begun=self._reply.has_block)
+        check_fed(self._stream, is_begun=self._is_entered)
 
-    def _chunks(self) -> Generator[Chunk]:
+    def _chunks(self) -> Iterator[Chunk]:
         self._begin()
         reply = self._reply
         try:
@@ -166,9 +156,9 @@ class Recording(RecordedReply):
     def _leave(self, error: BaseException | None) -> None:
         goes_on = error
         try:
-            if isinstance(error, GeneratorExit):
-                self._reply.abandon_later()
-            else:
+            # The garbage collector ends a generator in any thread, whatever lock that holds: its
+            # reply is written by the draft writer, and ended by its lease.
+            if not isinstance(error, GeneratorExit):
                 self._reply.store_partly(error)
         except Exception as failure:
             goes_on = failure if error is None else error

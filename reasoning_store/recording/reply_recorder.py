@@ -3,9 +3,9 @@
 A draft is begun before the first event is read. Each step either only computes or only writes,
 so that a loop and an asynchronous loop can drive the same steps.
 
-States: *begun* with a draft, which another append may end; *stopped* by another; *abandoned* if the
-loop ended early; *over* if it takes no more events; *stored* with its message. If it is over and
-not stored, nothing arrived, or there was a conflict or a failure (see ``save``).
+States: *begun* with a draft, which another append may end; *stopped* by another; *over* if it
+takes no more events; *stored* with its message. If it is over and not stored, nothing arrived, or
+there was a conflict or a failure (see ``save``).
 """
 
 from __future__ import annotations
@@ -54,8 +54,7 @@ class ReplyRecorder:
     """One reply that is being recorded.
 
     It ends by one of these: ``complete``, its stream has ended; ``stop``, another process or thread
-    asked for it; ``store_partly``, its loop was left; ``abandon_later``, its loop was left where
-    nothing may be written, and the draft writer calls ``end_abandoned``.
+    asked for it; ``store_partly``, its loop was left. Without any of them its lease ends it.
     """
 
     def __init__(
@@ -105,17 +104,10 @@ class ReplyRecorder:
         self._stop_reason: str | None = None
         self.on_stop: Callable[[], None] | None = None
         """Ends the loop's wait for its stream, once the reply was stopped and is stored."""
-        self.has_block = False
-        """A ``with`` block ends after the loop, and reports what was not stored."""
         self.over = False
         self.conflict: Conflict | None = None
         self.failure: Exception | None = None
-        self._stored: Stored | None = None
-
-    @property
-    def stored(self) -> Stored | None:
-        self.flush_abandoned()
-        return self._stored
+        self.stored: Stored | None = None
 
     @property
     def has_arrived(self) -> bool:
@@ -125,16 +117,16 @@ class ReplyRecorder:
     @property
     def message(self) -> Message | None:
         """The message that was stored, or what has arrived of it."""
-        if (stored := self.stored) is not None:
-            return stored.message
+        if self.stored is not None:
+            return self.stored.message
         return self._normalizer.snapshot() if self.has_arrived else None
 
     @property
     def described(self) -> str:
         """The place and the status of the reply, for ``repr``."""
         where = f"in {describe(self._row.id)}"
-        if self._stored is not None:
-            return f"{self._stored.message.status} at {self._stored.position} {where}"
+        if self.stored is not None:
+            return f"{self.stored.message.status} at {self.stored.position} {where}"
         state = "ended, not stored" if self.over else "not begun"
         return f"{'streaming' if self.has_arrived and not self.over else state} {where}"
 
@@ -240,25 +232,7 @@ class ReplyRecorder:
         except Exception as failure:
             self.note_failure(failure, error)
         else:
-            if error is not None and not isinstance(error, GeneratorExit):
-                self.report(error)
-
-    def abandon_later(self) -> None:
-        """Have what arrived stored by the draft writer, or by the next verb of the store."""
-        self._state.draft_writer.queue_abandoned(self)
-
-    def end_abandoned(self) -> None:
-        """Store what arrived of a reply that was left before. Writes the store."""
-        try:
-            self._end(interrupted=True)
-        except Exception as failure:
-            self.failure = failure
-            if not self.has_block:
-                give_notice(f"an interrupted reply could not be stored: {failure}", stacklevel=2)
-
-    def flush_abandoned(self) -> None:
-        """Store the replies of this store that were left. Writes the store."""
-        self._state.draft_writer.flush_abandoned()
+            self.report(error)
 
     def note_failure(self, failure: Exception, error: BaseException | None) -> None:
         """Note why a reply that was left could not be stored.
@@ -267,8 +241,6 @@ class ReplyRecorder:
         """
         self.failure = failure
         self.over = True
-        if error is None or isinstance(error, GeneratorExit):
-            raise failure
         self.report(error)
 
     def report(self, error: BaseException | None) -> None:
@@ -285,7 +257,6 @@ class ReplyRecorder:
 
     def save(self) -> Stored | None:
         """Store a reply whose end the store refused. Writes the store."""
-        self.flush_abandoned()
         if not self.over:
             raise InvalidCall(
                 "this reply is still being recorded",
@@ -297,7 +268,7 @@ class ReplyRecorder:
                 self.failure = None
         if self.conflict is not None:
             raise self.conflict
-        return self._stored
+        return self.stored
 
     # The end
 
@@ -314,13 +285,13 @@ class ReplyRecorder:
 
     def _store(self, draft: DraftRow) -> None:
         try:
-            self._stored = self._finish(draft)
+            self.stored = self._finish(draft)
         except Conflict as conflict:
             conflict = as_public_conflict(conflict)
             ended = conflict.stored
             is_mine = isinstance(ended, Stored) and ended.id == draft.id
             if is_mine and stop_reason(ended.message, ended.annotations) is not None:
-                self._stored = ended
+                self.stored = ended
             else:
                 self.conflict = conflict
         except Exception as error:
@@ -332,7 +303,7 @@ class ReplyRecorder:
             raise
         self.over = True
         self.draft.detach()
-        self._state.draft_writer.remove(self)
+        self._state.draft_writer.remove(self.draft)
 
     def _finish(self, draft: DraftRow) -> Stored | None:
         normalizer = self._normalizer

@@ -15,7 +15,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.ledger.drafts import Drafts
-from reasoning_store.ledger.rows import message_rows
+from reasoning_store.ledger.rows import draft_rows, message_rows
 from reasoning_store.recording import draft_writer
 
 from .recorder import event
@@ -140,13 +140,38 @@ def test_a_write_after_a_collected_reply_waits_for_it(url: str, then: str) -> No
         assert is_kept(again.session("chat"))
 
 
-def test_a_loop_that_is_left_is_kept_at_once(store: rs.Store) -> None:
-    """No collector is needed for it, and no one has to wait for another thread."""
-    for chunk in store.session("chat").record(map(event, PIECES), model="m"):
+@pytest.mark.parametrize("then", ["nothing follows", "a message follows", "the store is closed"])
+def test_a_loop_that_is_left_without_with_loses_nothing_that_arrived(
+    monkeypatch: pytest.MonkeyPatch, url: str, then: str
+) -> None:
+    """The part that no thread had written yet, too."""
+    monkeypatch.setattr(draft_writer, "PART_SECONDS", 3600.0)
+    with rs.Store(url) as store:
+        session = store.session("chat", create=True)
+        for chunk in session.record(map(event, PIECES), model="m"):
+            if isinstance(chunk, rs.TextChunk):
+                break
+        if then == "a message follows":
+            session.append(rs.user("Well?"))
+        assert then == "the store is closed" or eventually(lambda: is_kept(session))
+
+    with rs.Store(url) as again:
+        assert is_kept(again.session("chat"))
+
+
+def test_a_recording_that_is_held_after_its_loop_was_left_is_ended_by_its_lease(
+    monkeypatch: pytest.MonkeyPatch, store: rs.Store
+) -> None:
+    """It reads as a reply that is arriving until then, and is given whole."""
+    monkeypatch.setattr(draft_rows, "LEASE", 1.0)
+    session = store.session("chat")
+    reply = session.record(map(event, PIECES), model="m")
+    for chunk in reply:
         if isinstance(chunk, rs.TextChunk):
             break
 
-    assert is_kept(store.session("chat"))
+    assert eventually(lambda: is_kept(session))
+    assert reply.stored is None
 
 
 _AT_THE_END = """
