@@ -15,6 +15,8 @@ import reasoning_store as rs
 _MOST_NAMED: Final = 200
 """The most characters of a value: longer ones name nothing."""
 _MOST_TITLE: Final = 60
+_MOST_WAITING: Final = 1000
+"""The most titles that wait for their chats."""
 
 
 class Client(NamedTuple):
@@ -78,6 +80,23 @@ def _values(
 
 def _member(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else None
+
+
+class Titles:
+    """The titles that came before the sessions of their chats, by the clients' groups."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str | None, str] = {}
+
+    def add(self, group: str, title: str) -> None:
+        """Keep a title; where too many wait, the others are left out."""
+        if len(self._waiting) >= _MOST_WAITING:
+            self._waiting.clear()
+        self._waiting[group] = title
+
+    def take(self, group: str | None) -> str | None:
+        """Return the title that waits for a chat, once."""
+        return self._waiting.pop(group, None)
 
 
 def find_title(messages: Iterable[rs.Message]) -> str | None:

@@ -28,6 +28,7 @@ from reasoning_store.integrations.client_bodies import (
 from reasoning_store.integrations.client_messages import ClientMessage
 from reasoning_store.integrations.clients import (
     Client,
+    Titles,
     asks_for_title,
     find_title,
     read_client,
@@ -53,7 +54,9 @@ class EchoMatcher:
         settings: Settings = None,
         provider: str | None = None,
         on_store_error: str = "pass",
+        titles: Titles | None = None,
     ) -> None:
+        """``titles`` wait for their chats; all matchers of one owner have the same."""
         if on_store_error not in ("pass", "fail"):
             raise rs.InvalidCall(
                 'on_store_error: "pass" or "fail"', hint='on_store_error="pass" is the default'
@@ -62,6 +65,7 @@ class EchoMatcher:
         self._settings = read_settings(settings)
         self._provider = provider
         self._raises = on_store_error == "fail"
+        self._titles = titles or Titles()
 
     def begin(
         self,
@@ -135,10 +139,11 @@ class EchoMatcher:
         self._restore(exchange, form, parts, client, found)
         new = client[found.first_new :]
         if exchange.unstored is None:
-            if found.session is None:
-                model = exchange.names["model"]
-                metadata = sender.metadata | ({"model": model} if model else {})
-                exchange.facts = {"title": find_title(messages), "metadata": metadata}
+            if found.session is not None:
+                self._use_title(sender.group, found.session)
+            exchange.make_facts = partial(
+                self._make_facts, sender, messages, exchange.names["model"]
+            )
             imported = [one.message for one in new]
             if form.history is not None and new:
                 imported = form.import_messages(whole[new[0].first :])
@@ -146,12 +151,26 @@ class EchoMatcher:
             if self._raises:
                 exchange.store_request()
 
+    def _make_facts(
+        self, sender: Client, messages: Sequence[rs.Message], model: str | None
+    ) -> dict[str, Any]:
+        """Return the title and the metadata of the session that is made for a client."""
+        return {
+            "title": self._titles.take(sender.group) or find_title(messages),
+            "metadata": sender.metadata | ({"model": model} if model else {}),
+        }
+
     def _rename(self, sender: Client, reply: rs.Message) -> None:
         """Give the latest conversation of a client's group the title that a reply has."""
         title = read_title(reply.text)
         if sender.group is None or title is None:
             return
+        self._titles.add(sender.group, title)  # the chat may not be stored yet
         for session in self._store.sessions(metadata={"group": sender.group}, limit=1).items:
+            self._use_title(sender.group, session)
+
+    def _use_title(self, group: str | None, session: rs.Session) -> None:
+        if (title := self._titles.take(group)) is not None:
             session.rename(title)
 
     def _restore(

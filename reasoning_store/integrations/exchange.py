@@ -70,8 +70,8 @@ class Exchange:
         """Whether the client is given the thinking in the text."""
         self.metadata: Mapping[str, Any] | None = None
         """The first annotations of the reply."""
-        self.facts: Mapping[str, Any] = {}
-        """The title and the metadata of a session that is made."""
+        self.make_facts: Callable[[], Mapping[str, Any]] = dict
+        """Returns the title and the metadata of a session that is made."""
         self.reply_id: str | None = None
         """The provider's id of the reply, once it has come."""
         self.error: str | None = None
@@ -149,7 +149,8 @@ class Exchange:
     def store_request(self) -> None:
         """Store what the client sent: a request that is refused stores nothing."""
         if self._new is not None and self.conversation is not None:
-            self.session = self.conversation.store(self._new, **self.facts)
+            facts = self.make_facts() if self.conversation.session is None else {}
+            self.session = self.conversation.store(self._new, **facts)
             self._new = None
 
     def record(self, content: bytes) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -20,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 
 import reasoning_store as rs
 from reasoning_store.integrations.client_bodies import find_form, write_json
+from reasoning_store.integrations.clients import Titles
 from reasoning_store.integrations.echo_matcher import EchoMatcher
 from reasoning_store.integrations.exchange import SESSION_HEADER, Exchange, why_unstored
 from reasoning_store.results import Contracts, Owner
@@ -76,6 +78,7 @@ class Gateway:
         self._options = options
         self._upstream = Upstream(options.upstream, options)
         self._unsaved = UnsavedReplies()
+        self._titles = defaultdict[str, Titles](Titles)
         self._fails = options.on_store_error == "fail"
 
     def routes(self) -> list[BaseRoute]:
@@ -168,6 +171,7 @@ class Gateway:
             request_owner(request),
             provider=self._options.provider,
             on_store_error=self._options.on_store_error,
+            titles=self._titles[request.state.owner_name],
         )
         try:
             if self._unsaved.is_waiting:

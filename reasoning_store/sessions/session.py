@@ -57,7 +57,8 @@ class Session(SessionFacts):
 
     def rename(self, title: str | None) -> None:
         """Set the title of the session, or remove it."""
-        self._row = self._state.ledger.sessions.rename(self._row.key, title)
+        safe = self._own_branch()._masked(title)
+        self._row = self._state.ledger.sessions.rename(self._row.key, safe)
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Replace the metadata that the application stores with the session."""

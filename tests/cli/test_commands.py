@@ -44,6 +44,18 @@ def test_sessions_are_listed(run: Run, chat: str) -> None:
     assert ran.stdout.splitlines()[1].split()[2:] == ["chat-42", "Weather", "6", "Wet."]
 
 
+def test_the_sub_agents_of_a_chat_are_listed_after_it(run: Run, tmp_path: Path) -> None:
+    """With a mark."""
+    url = f"sqlite:///{tmp_path}/agents.db"
+    with rs.Store(url) as store:
+        for id, facts in (("agent", {"group": "g"}), ("other", {}), ("tester", {"parent": "g"})):
+            store.session(id, create=True, metadata=facts)
+
+    rows = [line.split()[2:] for line in run("--db", url, "sessions").stdout.splitlines()[1:]]
+
+    assert rows == [["agent", "0"], ["tester", "-", "0"], ["other", "0"]]
+
+
 def test_a_conversation_is_shown_with_its_thinking(run: Run, chat: str) -> None:
     """Thinking stands apart from the answers, or not at all."""
     full = run("--db", chat, "show", "chat-42").stdout

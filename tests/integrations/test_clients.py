@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +15,13 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.integrations import clients, http
-from reasoning_store.integrations.clients import Client, find_title, read_client, read_title
+from reasoning_store.integrations.clients import (
+    Client,
+    find_title,
+    read_client,
+    read_title,
+)
+from reasoning_store.integrations.echo_matcher import EchoMatcher
 from tests.docs.provider import Answer, Asked, Provider, weather
 
 TABLE = Path(clients.__file__).parents[1] / "wire" / "clients.toml"
@@ -165,6 +172,37 @@ def test_a_title_call_gives_the_title_and_makes_no_session(
     assert called.headers["X-Reasoning-Stored"] == "no (title)"
     assert after.title == "Weather in Oslo"
     assert after.message_count == 2
+
+
+@pytest.mark.parametrize("begun", ["before", "meanwhile", "elsewhere"])
+def test_a_title_that_comes_before_its_chat_is_stored_reaches_the_chat(begun: str) -> None:
+    """Begun before the title call ends, after it, or with another worker: then a request later."""
+    headers = {**OPENCODE, "x-session-id": "ses_1"}
+    path = "/v1/chat/completions"
+    question = {"messages": [{"role": "user", "content": "How is Oslo?"}]}
+    with rs.Store("sqlite://", masker=rs.SecretMasker()) as store:
+        matcher = EchoMatcher(store)
+
+        def begin(body: Any, worker: EchoMatcher = matcher) -> Any:
+            return worker.begin(body, path=path, headers=headers)
+
+        def reply(exchange: Any, text: str) -> None:
+            message = {"role": "assistant", "content": text}
+            exchange.record(json.dumps({"choices": [{"message": message}]}).encode())
+
+        chat = begin(question, EchoMatcher(store)) if begun == "elsewhere" else None
+        chat = begin(question) if begun == "meanwhile" else chat
+        reply(begin({"messages": TITLE_CALLS["opencode"]}), f"Oslo {SECRET}")
+        assert store.sessions().items == []
+        reply(chat or begin(question), "4 C.")
+        if begun == "elsewhere":
+            again = {"role": "assistant", "content": "4 C."}
+            begin({"messages": [*question["messages"], again, *question["messages"]]})
+        (session,) = store.sessions().items
+
+    assert session.title
+    assert session.title.startswith("Oslo [")
+    assert SECRET not in session.title
 
 
 def test_a_person_who_asks_for_a_title_has_a_chat(provider: Provider) -> None:

@@ -22,7 +22,7 @@ from reasoning_store.server.app import make_app
 from reasoning_store.server.inspector.curl_command import curl_command
 from reasoning_store.server.inspector.live_events import live_events
 from reasoning_store.server.inspector.questions import CONTROLS, read_question, word_of
-from reasoning_store.server.inspector.session_list import session_address
+from reasoning_store.server.inspector.session_list import fold_sub_agents, session_address
 from reasoning_store.server.inspector.texts import result_text
 from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream
@@ -92,6 +92,38 @@ def test_the_list_goes_on_at_its_next_page(store: rs.Store, browser: TestClient)
     rest = browser.get(html.unescape(following[1])).text
 
     assert len(set(re.findall(r"/session\?id=[\w%-]+", first + rest))) == 52
+
+
+def test_sub_agents_are_folded_under_their_chat() -> None:
+    """Each session once, also where two name each other, or where metadata is of another kind."""
+    facts: dict[str, dict[str, Any]] = {
+        "chat": {"group": "a"},
+        "child": {"group": "b", "parent": "a"},
+        "grandchild": {"group": "c", "parent": "b"},
+        "orphan": {"group": "d", "parent": "gone"},
+        "one": {"group": "e", "parent": "f"},
+        "other": {"group": "f", "parent": "e"},
+        "own": {"group": ["a"], "parent": {}},
+        "bare": {},
+    }
+    with rs.Store("sqlite://") as store:
+        for id, metadata in facts.items():
+            store.session(id, create=True, metadata=metadata)
+        folded = [[one.id for one in each] for each in fold_sub_agents(store.sessions().items)]
+
+    assert sorted(folded) == [
+        *(["bare"], ["chat", "grandchild", "child"], ["one"], ["orphan"], ["other"], ["own"]),
+    ]
+
+
+def test_the_list_folds_the_sub_agents_of_a_chat(store: rs.Store, browser: TestClient) -> None:
+    """They stand under the chat that started them."""
+    store.session("agent", create=True, metadata={"group": "g", "client": "opencode"})
+    store.session("tester", create=True, metadata={"parent": "g"})
+
+    page = text_of(browser.get("/").text)
+
+    assert re.search("agent opencode, .* Sub-agents: 1 tester .* chat", page)
 
 
 # A conversation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlencode
 
@@ -31,6 +31,8 @@ class Row:
     facts: str
     pieces: tuple[tuple[str, bool], ...]
     """A piece of text, and whether it is one of the words that were searched."""
+    folded: tuple[Row, ...] = ()
+    """The sessions of its sub-agents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +58,7 @@ def read_sessions(
         rows = tuple(map(_found_row, found.items))
     else:
         found = owner.sessions(limit=_PAGE, after=after, archived=archived)
-        rows = tuple(map(_session_row, found.items))
+        rows = tuple(map(_chat_row, fold_sub_agents(found.items)))
     parts = {"q": text, "within": places if text else "", "archived": "1" if archived else ""}
     given = {name: value for name, value in parts.items() if value}
     return SessionList(
@@ -66,6 +68,24 @@ def read_sessions(
         rows=rows,
         next=None if found.next is None else f"/?{urlencode({**given, 'after': found.next})}",
     )
+
+
+def fold_sub_agents(sessions: Sequence[Session]) -> list[list[Session]]:
+    """Return each chat with the sessions of its sub-agents after it."""
+    chats = {_name(one, "group"): one for one in reversed(sessions)}
+    folded: dict[str, list[Session]] = {}
+    for session in sessions:
+        chat, passed = session, set[str | None]([None])
+        while (parent := _name(chat, "parent")) in chats.keys() - passed:
+            passed.add(parent)
+            chat = chats[parent]
+        folded.setdefault(chat.id, [chat]).append(session)
+    return [[chat, *(one for one in rest if one.id != chat.id)] for chat, *rest in folded.values()]
+
+
+def _name(session: Session, key: str) -> str | None:
+    found = session.metadata.get(key)
+    return found if isinstance(found, str) else None
 
 
 def session_address(id: str, *, branch: int | None = None, position: int | None = None) -> str:
@@ -84,6 +104,12 @@ def _within(word: str) -> Within:
         if name == word:
             return name
     raise InvalidCall("within: not a place of a search", hint=f"one of: {', '.join(WITHIN)}")
+
+
+def _chat_row(sessions: Sequence[Session]) -> Row:
+    """Return the row of a chat, which is the first, with those of its sub-agents folded."""
+    chat, *others = map(_session_row, sessions)
+    return replace(chat, folded=tuple(others))
 
 
 def _session_row(session: Session) -> Row:

@@ -35,6 +35,7 @@ from reasoning_store.cli.output import (
 )
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import one_line
+from reasoning_store.server.inspector.session_list import fold_sub_agents
 
 _LISTED = "id title createdAt updatedAt archived preview metadata"
 _FACTS = ("client", "model")
@@ -78,7 +79,7 @@ def list_(
     limit: int,
     after: str | None,
 ) -> None:
-    """List the sessions, the latest first."""
+    """List the sessions, the latest first; those of sub-agents follow their chat."""
     wanted = dict(map(parse_fact, metadata))
     with store_access.open_to_read(call) as store:
         page = store.for_owner(owner).sessions(
@@ -105,12 +106,13 @@ def list_(
                 (
                     local_time(one.updated_at),
                     one.id,
-                    one.title or "",
+                    ("" if one.id == chat.id else "- ") + (one.title or ""),
                     *(one_line(str(one.metadata.get(name) or "")) for name in facts),
                     str(one.message_count),
                     one_line((one.preview or "")[:_PREVIEW]),
                 )
-                for one in page.items
+                for chat, *others in fold_sub_agents(page.items)
+                for one in (chat, *others)
             ],
             right=("messages",),
         ),
