@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import InvalidCall, JSONEvents, NDJSONDecoder, TextChunk
 from reasoning_store.cli.output import plural, print_note
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.chunks import TextChunk
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.wire import registry
-from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
 if TYPE_CHECKING:
-    from reasoning_store.conversation.blocks import Message
-    from reasoning_store.conversation.chunks import Chunk
+    from reasoning_store import Chunk, Message
 
 CAPTURE = click.argument("capture", type=click.File("rb"), metavar="CAPTURE")
 _PIECES = 4
@@ -119,7 +116,7 @@ def _replace_at(event: dict[str, Any], path: tuple[Any, ...], text: str) -> dict
 
 def read_reply(found: list[Any], target: dict[str, Any]) -> tuple[list[Chunk], Message, str]:
     """Return the chunks of a stream, its message, and the protocol that it was read in."""
-    from reasoning_store.ingress.normalizer import StreamNormalizer
+    from reasoning_store import StreamNormalizer
 
     normalizer = StreamNormalizer(**target)
     chunks = [chunk for event in found for chunk in normalizer.feed(event)]

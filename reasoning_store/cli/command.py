@@ -16,9 +16,9 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli.configuration import Configuration
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.conversation.errors import InvalidCall
 
 _WHOLE = 1000
 """The length of a help that is not cut."""

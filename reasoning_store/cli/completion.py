@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
+from reasoning_store import ReasoningStoreError
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import current_call
 from reasoning_store.cli.terminal_text import one_line
-from reasoning_store.conversation.errors import ReasoningStoreError
 
 if TYPE_CHECKING:
-    from reasoning_store.owner import Owner
+    from reasoning_store.results import Owner
 
 
 def complete_session(

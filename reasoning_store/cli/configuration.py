@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
+from reasoning_store import InvalidCall, NotFound
 from reasoning_store.cli.folders import config_folder
-from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 VARIABLE = "REASONING_STORE_CONFIG"
 """The variable that names the file; an empty one means no file."""

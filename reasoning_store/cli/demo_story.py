@@ -22,27 +22,29 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from reasoning_store import (
+    InvalidCall,
+    Message,
+    NotFound,
+    ReasoningChunk,
+    Session,
+    Store,
+    TextBlock,
+    TextChunk,
+    ThinkingBlock,
+    ToolResponseBlock,
+    assistant,
+    tool,
+    user,
+)
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.demo_stage import Stage, TypedReply
 from reasoning_store.cli.output import plural, print_answer
 from reasoning_store.cli.program import PROGRAM
-from reasoning_store.conversation.blocks import (
-    Message,
-    TextBlock,
-    ThinkingBlock,
-    ToolResponseBlock,
-    assistant,
-    user,
-)
-from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import argument_text, message_to_json
-from reasoning_store.conversation.errors import InvalidCall, NotFound
-from reasoning_store.conversation.validation import tool
 from reasoning_store.egress.what_if import COLUMNS, cells_of
 from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.sessions.session import Session
-from reasoning_store.store import Store
 from reasoning_store.testing import refusal, stream
 
 _NAME = "demo"

@@ -17,7 +17,7 @@ from reasoning_store.cli.command import Call, Group, current_call, walk_commands
 from reasoning_store.cli.program import PROGRAM
 
 if TYPE_CHECKING:
-    from reasoning_store.egress.verdicts import RequestWarning
+    from reasoning_store.results import RequestWarning
 
 _COMMAND_IN_HINT = re.compile(rf"run: {PROGRAM} ([^;(]*\w)")
 """A command line in a hint of the library."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from reasoning_store import InvalidCall, ReasoningStoreError
 from reasoning_store.cli.output import plural
-from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
 
 if TYPE_CHECKING:
     from reasoning_store.importers.values import Conversation

@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli.command import current_call
 from reasoning_store.cli.completion import (
     complete_change,
@@ -30,7 +31,6 @@ from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import Page, print_note, print_warnings
 from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.options import name_in_error
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import files
 
 

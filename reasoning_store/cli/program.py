@@ -123,10 +123,10 @@ def _run_command(call: Call, words: list[str]) -> int:
     """Run a command; write an error of ours, or of its words, as one line."""
     import click
 
+    from reasoning_store import ReasoningStoreError
     from reasoning_store.cli import exit_codes, hints
     from reasoning_store.cli.app import COMMANDS, app
     from reasoning_store.cli.configuration import read_configuration
-    from reasoning_store.conversation.errors import ReasoningStoreError
 
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store import InvalidCall
 from reasoning_store.ledger.database import opening, schema_version
 
 BASE = "base"

@@ -14,18 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reasoning_store import InvalidCall, NotFound, SchemaError
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call
 from reasoning_store.cli.folders import data_folder
 from reasoning_store.cli.output import print_note
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation.errors import InvalidCall, NotFound, SchemaError
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
-    from reasoning_store.owner import Owner
-    from reasoning_store.sessions.session import Session
-    from reasoning_store.store import Store
+    from reasoning_store import Session, Store
+    from reasoning_store.results import Owner
 
 _NAMES = 1000
 """The number of latest sessions among which a name is searched that is not an id."""
@@ -84,7 +83,7 @@ def require_file(call: Call) -> None:
 def open_existing(call: Call) -> Store:
     """Open a database that is there already."""
     require_file(call)
-    from reasoning_store.store import Store
+    from reasoning_store import Store
 
     return Store(database_url(call))
 
@@ -102,7 +101,7 @@ def open_or_create(call: Call, *, dry_run: bool = False) -> Store:
     path = database_file(call)
     if path is None or file_exists(path):
         return open_existing(call)
-    from reasoning_store.store import Store
+    from reasoning_store import Store
 
     if dry_run:
         return Store("sqlite://")
@@ -118,7 +117,7 @@ def open_to_read(call: Call) -> Store:
     A file of an older version is upgraded first, as by every other command.
     """
     require_file(call)
-    from reasoning_store.store import Store
+    from reasoning_store import Store
 
     try:
         return Store(database_url(call), read_only=True)

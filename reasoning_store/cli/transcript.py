@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reasoning_store.cli.output import Page, local_time
-from reasoning_store.cli.terminal_text import one_line, shorten
-from reasoning_store.conversation.blocks import (
+from reasoning_store import (
     Block,
     MediaBlock,
     TextBlock,
@@ -15,11 +13,13 @@ from reasoning_store.conversation.blocks import (
     ToolCallBlock,
     ToolResponseBlock,
 )
+from reasoning_store.cli.output import Page, local_time
+from reasoning_store.cli.terminal_text import one_line, shorten
 from reasoning_store.conversation.codec import argument_text
 from reasoning_store.wire.content_parts import describe_result
 
 if TYPE_CHECKING:
-    from reasoning_store.stored_values import Compaction, Stored
+    from reasoning_store.results import Compaction, Stored
 
 _SHORT = 72
 _COLOUR_OF_ROLE = {"user": "bold cyan", "assistant": "bold green", "tool": "bold yellow"}

@@ -14,11 +14,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import (
-    Block,
-    Message,
-    ToolResponseBlock,
-)
+from reasoning_store import Block, Message, ToolResponseBlock
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Final
 
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store import InvalidCall
 from reasoning_store.ledger.database import files
 
 _MAGIC: Final = b"PK\x03\x04"

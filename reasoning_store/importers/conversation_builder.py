@@ -20,15 +20,16 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Final, NoReturn
 
-from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import (
+from reasoning_store import (
+    InvalidCall,
     Message,
-    Role,
     ToolCallBlock,
     ToolResponseBlock,
+    normalize_response,
 )
+from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Role
 from reasoning_store.conversation.digests import digest_texts
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers.documents import refuse
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy, is_thought
@@ -47,7 +48,6 @@ from reasoning_store.importers.values import (
     SourceBranch,
     count_message,
 )
-from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire import call_ids, content_parts
 from reasoning_store.wire.event_fields import other_fields

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
+from reasoning_store import InvalidCall
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers.archives import open_source
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]

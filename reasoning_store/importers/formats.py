@@ -15,8 +15,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Final, TypeAlias, cast
 
+from reasoning_store import InvalidCall
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import describe
 from reasoning_store.importers.archives import (
     ArchivedFile,

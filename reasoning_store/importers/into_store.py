@@ -13,12 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
+from reasoning_store import Conflict, InvalidCall, NotFound, Session
 from reasoning_store.conversation import codec, validation
-from reasoning_store.conversation.errors import (
-    Conflict,
-    InvalidCall,
-    NotFound,
-)
 from reasoning_store.importers.import_plan import Plan, Planned, make_plan
 from reasoning_store.importers.values import Conversation, Report, first_words
 from reasoning_store.ledger.records import SessionRow
@@ -32,9 +28,9 @@ from reasoning_store.ledger.transfer.lines import (
     SessionEndLine,
     SessionLine,
 )
-from reasoning_store.owner import Owner, state_and_owner
+from reasoning_store.owner import state_and_owner
+from reasoning_store.results import Owner
 from reasoning_store.sessions.branch import SessionBranch
-from reasoning_store.sessions.session import Session
 from reasoning_store.stored_values import microseconds
 
 

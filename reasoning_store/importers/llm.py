@@ -14,12 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import (
-    Block,
-    Message,
-    TextBlock,
-)
-from reasoning_store.conversation.errors import InvalidCall, WireError
+from reasoning_store import Block, InvalidCall, Message, TextBlock, WireError, normalize_response
 from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.documents import Source
@@ -35,7 +30,6 @@ from reasoning_store.importers.reply_forms import read_reply_parts
 from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.normalizer import normalize_response
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store import InvalidCall
 from reasoning_store.ledger.database import files
 
 R = TypeVar("R", bound=dict[str, Any])

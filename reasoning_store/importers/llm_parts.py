@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import (
-    MediaBlock,
-    Usage,
-)
+from reasoning_store import MediaBlock, Usage
 from reasoning_store.importers.reply_parts import Part, metadata_of
 from reasoning_store.wire.content_parts import media_kind
 from reasoning_store.wire.event_fields import whole_number

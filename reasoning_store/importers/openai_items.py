@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
-from reasoning_store.conversation.blocks import Message, Role, answered_call
+from reasoning_store import Message
+from reasoning_store.conversation.blocks import Role, answered_call
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.source_messages import (
     OF_MESSAGE,

@@ -15,14 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import (
+from reasoning_store import (
     MediaBlock,
     Message,
     Origin,
-    Status,
+    StreamNormalizer,
     ThinkingBlock,
     Usage,
+    normalize_response,
 )
+from reasoning_store.conversation.blocks import Status
 from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
@@ -32,7 +34,6 @@ from reasoning_store.importers.reply_parts import (
     provider_metadata,
 )
 from reasoning_store.importers.source_messages import object_field
-from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.tools import parse_arguments
 

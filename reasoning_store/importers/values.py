@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from reasoning_store.conversation.blocks import Message, RawBlock, TextBlock, ToolResponseBlock
+from reasoning_store import Message, RawBlock, TextBlock, ToolResponseBlock
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.ingress.text_channel import TAG_SOURCE
 

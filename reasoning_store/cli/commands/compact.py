@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import Conflict, InvalidCall
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.options import read_file, takes_branch, takes_request
@@ -15,13 +16,11 @@ from reasoning_store.cli.output import Page, answer_fields, print_answer, print_
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import shorten
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.egress.budget import THRESHOLD
 
 if TYPE_CHECKING:
-    from reasoning_store.conversation.settings import Resolved
-    from reasoning_store.egress.compaction_plan import Plan
-    from reasoning_store.stored_values import Compaction
+    from reasoning_store import Plan
+    from reasoning_store.results import Compaction, Resolved
 
 _STRIP = "reasoning.stripFromContext"
 _PLAN = "action reasons effective after limit reserve usable triggerAt exactness"

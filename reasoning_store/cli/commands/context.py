@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli import hints, options
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import takes_branch, takes_request
 from reasoning_store.cli.output import Page, answer_fields, print_answer, print_warnings
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import json_text, printable_json
-from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from reasoning_store.egress.request import Request
+    from reasoning_store import Request
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 

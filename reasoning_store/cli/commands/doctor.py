@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import click
 
-from reasoning_store import __version__
+from reasoning_store import ReasoningStoreError, __version__
 from reasoning_store.cli import configuration, hints, store_access
 from reasoning_store.cli.command import Call, Command, Group, walk_commands
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import plural, print_answer, print_note
-from reasoning_store.conversation.errors import ReasoningStoreError
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
 
+    from reasoning_store import Store
     from reasoning_store.ledger.database.topology import Cluster, ServerSettings
-    from reasoning_store.store import Store
 
 State: TypeAlias = Literal["ok", "note", "failed"]
 

@@ -19,7 +19,7 @@ from reasoning_store.cli.progress import SHARES, Progress
 from reasoning_store.cli.terminal_text import printable_json
 
 if TYPE_CHECKING:
-    from reasoning_store.owner import Owner
+    from reasoning_store.results import Owner
 
 _OWNER = click.option("--owner", callback=remember_owner, help="Only this owner; by default all.")
 

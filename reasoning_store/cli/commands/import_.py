@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from reasoning_store import InvalidCall, NotFound
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
@@ -27,15 +28,14 @@ from reasoning_store.cli.options import name_in_error
 from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
+    from reasoning_store import Store
     from reasoning_store.importers.into_store import ImportedConversation, ImportedHistory
     from reasoning_store.importers.values import Report
     from reasoning_store.ledger.transfer.transfer import OnConflict
-    from reasoning_store.owner import Owner
-    from reasoning_store.store import Store
+    from reasoning_store.results import Owner
 
 T = TypeVar("T")
 
@@ -222,7 +222,7 @@ def _dry_run_store(here: Store, path: str, owner: str | None) -> Iterator[Store]
 
     So the lines come in, are known or are refused as they would be.
     """
-    from reasoning_store.store import Store
+    from reasoning_store import Store
 
     with (
         tempfile.TemporaryDirectory(prefix="reasoning-store-") as folder,

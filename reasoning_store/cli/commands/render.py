@@ -7,12 +7,12 @@ from typing import IO, Any
 
 import click
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli import captures
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import read_file, takes_target
 from reasoning_store.cli.output import print_answer, print_note
 from reasoning_store.cli.terminal_text import printable
-from reasoning_store.conversation.errors import InvalidCall
 
 
 @click.command("render", cls=Command, examples=("render stream.jsonl",), answers="text")
@@ -25,8 +25,7 @@ def render(call: Call, capture: IO[bytes], hide: bool, target: dict[str, Any]) -
 
     CAPTURE holds server-sent events, JSON lines or a JSON list; - is standard input.
     """
-    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
-    from reasoning_store.display.text_renderer import ReasoningRenderer
+    from reasoning_store import ReasoningRenderer, ReasoningSettings
     from reasoning_store.ingress.normalizer import UNREAD
 
     call.if_interrupted = "nothing was stored"

@@ -17,8 +17,7 @@ from reasoning_store.cli.output import Page, print_answer, print_note
 from reasoning_store.cli.transcript import print_block
 
 if TYPE_CHECKING:
-    from reasoning_store.conversation.blocks import Message
-    from reasoning_store.conversation.chunks import Chunk
+    from reasoning_store import Chunk, Message
 
 
 @click.command(

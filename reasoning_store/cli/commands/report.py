@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import SINCE, UNTIL
 from reasoning_store.cli.output import Page, print_answer
 from reasoning_store.cli.progress import Progress
 from reasoning_store.conversation import codec
-from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.records import ReportRow
     from reasoning_store.ledger.reports import By
+    from reasoning_store.results import ReportRow
 
 _NUMBERS = (
     "input",
@@ -138,7 +138,7 @@ def _number_cells(row: ReportRow) -> list[str]:
 
 
 def _total_row(rows: Sequence[ReportRow]) -> ReportRow:
-    from reasoning_store.ledger.records import ReportRow
+    from reasoning_store.results import ReportRow
 
     return ReportRow(**{name: sum(getattr(row, name) for row in rows) for name in _NUMBERS})
 

@@ -10,12 +10,12 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from reasoning_store import InvalidCall, MissingExtra
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.completion import complete_provider, complete_session
 from reasoning_store.cli.options import OWNER
 from reasoning_store.cli.output import print_answer, print_note
-from reasoning_store.conversation.errors import InvalidCall, MissingExtra
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from reasoning_store import InvalidCall, NotFound
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.completion import (
@@ -23,11 +24,10 @@ from reasoning_store.cli.completion import (
 from reasoning_store.cli.options import OWNER
 from reasoning_store.cli.output import print_answer
 from reasoning_store.conversation import settings
-from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
-    from reasoning_store.owner import Owner
-    from reasoning_store.sessions.session import Session
+    from reasoning_store import Session
+    from reasoning_store.results import Owner
 
 SESSION_OPTION = click.option(
     "--session",

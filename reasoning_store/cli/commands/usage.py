@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.options import POSITION, takes_branch, takes_request
 from reasoning_store.cli.output import Page, is_for_person, print_answer, print_note
 from reasoning_store.cli.store_access import Where
-from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.egress.budget import THRESHOLD
 
 if TYPE_CHECKING:
-    from reasoning_store.egress.usage import ContextUsage
+    from reasoning_store.results import ContextUsage
 
 _FULL = 1.0
 

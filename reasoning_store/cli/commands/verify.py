@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reasoning_store import CorruptRow
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
@@ -18,10 +19,9 @@ from reasoning_store.cli.output import (
     print_warnings,
 )
 from reasoning_store.cli.progress import SHARES, Progress
-from reasoning_store.conversation.errors import CorruptRow
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.records import Verified
+    from reasoning_store.results import Verified
 
 
 @click.command(

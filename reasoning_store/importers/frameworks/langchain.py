@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Role, Usage
+from reasoning_store import Block, MediaBlock, Message, Usage
+from reasoning_store.conversation.blocks import Role
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply

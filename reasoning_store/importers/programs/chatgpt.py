@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message, RawBlock, TextBlock
+from reasoning_store import Block, MediaBlock, Message, RawBlock, TextBlock
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message
+from reasoning_store import Block, MediaBlock, Message
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,

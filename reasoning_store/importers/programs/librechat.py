@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message, Status, TextBlock
+from reasoning_store import Block, MediaBlock, Message, TextBlock
+from reasoning_store.conversation.blocks import Status
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import Entry, Source, read_objects

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reasoning_store.conversation.blocks import Block, MediaBlock, Message
+from reasoning_store import Block, MediaBlock, Message
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import InvalidCall, Message, TextBlock
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.options import read_file, takes_message, takes_session
 from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.blocks import Message, TextBlock
-from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
-    from reasoning_store.stored_values import Branch
+    from reasoning_store.results import Branch
 
 _ROLES = ("user", "assistant", "system")
 """The roles of messages that a text alone can replace."""

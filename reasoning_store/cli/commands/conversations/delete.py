@@ -13,7 +13,7 @@ from reasoning_store.cli.output import answer_fields, local_time, plural, print_
 from reasoning_store.cli.progress import Progress
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.records import Deleted, Erased
+    from reasoning_store.results import Deleted, Erased
 
 ANSWERS = "sessions messages thinkingBlocks profiles"
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reasoning_store import InvalidCall, NotFound
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.commands.conversations.delete import ANSWERS, count_removed
 from reasoning_store.cli.options import POSITION, YES, Whose, confirm, takes_sessions
 from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation.errors import InvalidCall, NotFound
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.erasure import Only

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from reasoning_store import InvalidCall
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import OWNER, takes_page
@@ -18,11 +19,10 @@ from reasoning_store.cli.output import (
     print_note,
 )
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
+    from reasoning_store import Store
     from reasoning_store.ledger.searching.search import Within
-    from reasoning_store.store import Store
 
 
 _HIT = "session title kind branch isCurrent position id role createdAt snippet marks"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from reasoning_store import InvalidCall, ReasoningChunk, TextChunk
 from reasoning_store.cli import transcript
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import takes_branch
@@ -23,14 +24,12 @@ from reasoning_store.cli.output import (
 from reasoning_store.cli.output_files import check_output, complete_file
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import printable
-from reasoning_store.conversation.chunks import ReasoningChunk, TextChunk
 from reasoning_store.conversation.codec import message_to_json
-from reasoning_store.conversation.errors import InvalidCall
 
 if TYPE_CHECKING:
+    from reasoning_store import Session
+    from reasoning_store.results import Compaction, Stored
     from reasoning_store.server.inspector.file_page import Thinking
-    from reasoning_store.sessions.session import Session
-    from reasoning_store.stored_values import Compaction, Stored
 
 
 @click.command(
