@@ -83,6 +83,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from reasoning_store import formats as formats
     from reasoning_store import results as results
     from reasoning_store.aio.recording import AsyncRecording
     from reasoning_store.aio.session import AsyncContext, AsyncSession
@@ -193,8 +194,8 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 if not TYPE_CHECKING:  # to a type checker every name would be one of ours then
 
     def __getattr__(name: str) -> Any:
-        if name == "results":
-            return import_module(f"{__name__}.results")
+        if name in ("formats", "results"):
+            return import_module(f"{__name__}.{name}")
         module = _HOME.get(name)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

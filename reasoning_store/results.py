@@ -10,6 +10,7 @@ from reasoning_store.aio.store import (
     AsyncOwnerSettings,
     AsyncProfiles,
 )
+from reasoning_store.conversation.blocks import Role, Status
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
@@ -78,10 +79,12 @@ __all__ = [
     "RequestWarning",
     "Resolved",
     "RestoredReply",
+    "Role",
     "Run",
     "Selection",
     "SessionSettings",
     "Split",
+    "Status",
     "Step",
     "Stored",
     "Thought",

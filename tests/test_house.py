@@ -18,7 +18,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import reasoning_store as rs
-from reasoning_store import results, testing
+from reasoning_store import formats, results, testing
 from tests.properties import each
 
 CHECKOUT = Path(__file__).parent.parent
@@ -218,6 +218,7 @@ def test_the_promise_is_this() -> None:
     """A change of the public names is a visible change of this list."""
     assert rs.__all__ == PROMISE
     assert results.__all__ == RESULTS
+    assert formats.__all__ == FORMATS
 
 
 def own_of(kind: type) -> Iterator[tuple[str, Any]]:
@@ -279,12 +280,16 @@ def kinds(hint: Any) -> Iterator[type]:
         yield from kinds(part)
 
 
-@pytest.mark.parametrize("module", [rs, results, testing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [rs, results, formats, testing], ids=lambda module: module.__name__
+)
 def test_the_types_of_each_public_name_can_be_written(module: ModuleType) -> None:
     """Each class in a public signature or field is public, too, or of the standard library."""
     promised = [(name, getattr(module, name)) for name in module.__all__]
     public = {
-        id(getattr(holder, name)) for holder in (rs, results, testing) for name in holder.__all__
+        id(getattr(holder, name))
+        for holder in (rs, results, formats, testing)
+        for name in holder.__all__
     }
     hidden = [
         f"{name}.{place}: {kind.__name__}"
@@ -381,6 +386,11 @@ AdapterRegistry Alternative Asked AsyncClientConversation AsyncFollowing AsyncOw
 AsyncOwnerSettings AsyncProfiles AsyncSessionSettings BackedUp Branch Budget ClientConversation
 Compaction ContextUsage Contracts Deleted Erased Explanation Following Hit Holder Imported Owner
 OwnerSettings Page Problem Profile Profiles Range ReportRow RequestSettings RequestWarning
-Resolved RestoredReply Run Selection SessionSettings Split Step Stored Thought TokenCount
+Resolved RestoredReply Role Run Selection SessionSettings Split Status Step Stored Thought TokenCount
 TokensByKind Verdict Verified Version WhatIf
+""".split()
+
+FORMATS = """
+CallLinks RequestMessage are_items message_to_json other_fields read_blocks read_message
+read_messages read_reply split_messages tool_response write_messages
 """.split()

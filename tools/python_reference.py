@@ -20,7 +20,7 @@ from types import UnionType
 from typing import Annotated, Any, ForwardRef, Literal, Union, get_args, get_origin
 
 import reasoning_store as rs
-from reasoning_store import results, testing
+from reasoning_store import formats, results, testing
 from reasoning_store.conversation import errors
 
 # Words of the package
@@ -140,6 +140,8 @@ def python() -> str:
         out += [_public_entry(name) for name in names.split() if name in public]
     out.append("## `reasoning_store.testing`")
     out += [_entry(name, getattr(testing, name)) for name in testing.__all__]
+    out.append("## `reasoning_store.formats`")
+    out += [_entry(name, getattr(formats, name)) for name in formats.__all__]
     out.append("## What these signatures call")
     out += [_entry(name, alias) for name, alias in sorted(_aliases(public).items())]
     return "\n\n".join(out)
@@ -155,10 +157,10 @@ def _public_entry(name: str) -> str:
 def _aliases(public: set[str]) -> dict[str, Any]:
     """Return what public signatures name that is no class: no one has to import it."""
     things = [PUBLIC[name] for name in sorted(public)]
-    things += [getattr(testing, name) for name in testing.__all__]
+    things += [getattr(holder, name) for holder in (testing, formats) for name in holder.__all__]
     found: dict[str, Any] = {}
     for thing in things:
-        for name in _named(thing) - {*PUBLIC, *testing.__all__}:
+        for name in _named(thing) - {*PUBLIC, *testing.__all__, *formats.__all__}:
             alias = _alias(name, thing.__module__)
             if alias is not None:
                 found.setdefault(name, alias)

@@ -13,27 +13,30 @@ This module knows messages and the forms of parts; it must not know formats.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from reasoning_store import (
-    InvalidCall,
-    Message,
-    ToolCallBlock,
-    ToolResponseBlock,
-    normalize_response,
+from reasoning_store import Block, InvalidCall, Message, tool
+from reasoning_store.formats import (
+    CallLinks,
+    RequestMessage,
+    message_to_json,
+    other_fields,
+    read_blocks,
+    read_message,
+    split_messages,
+    tool_response,
 )
-from reasoning_store.conversation import codec
-from reasoning_store.conversation.blocks import Role
-from reasoning_store.conversation.digests import digest_texts
 from reasoning_store.importers.documents import refuse
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy, is_thought
 from reasoning_store.importers.source_messages import (
+    OF_MESSAGE,
     SourceConversation,
     SourceMessage,
     stated_time,
@@ -48,9 +51,7 @@ from reasoning_store.importers.values import (
     SourceBranch,
     count_message,
 )
-from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.wire import call_ids, content_parts
-from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.results import Role
 
 EMPTY: Final = "it has no content"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
@@ -64,7 +65,8 @@ _canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",
 
 def digest_values(*parts: Any) -> str:
     """Return the hash of JSON values, each apart from the next, as 32 hexadecimal digits."""
-    return digest_texts(map(_canonical, parts), size=16).hex()
+    text = _canonical(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,7 @@ class ForkPoint:
     key: str
     next: int
     at: datetime | None
-    names: Mapping[str, str]
-    """The tool of each call."""
-    due: Mapping[str, str]
-    """The calls that have no answer yet."""
+    links: CallLinks
 
 
 class ConversationBuilder:
@@ -97,7 +96,7 @@ class ConversationBuilder:
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
         # A store takes an id of this length.
-        self.id = id if len(codec.dumps(id).encode()) <= _LONGEST_ID else digest_values(id)
+        self.id = id if len(json.dumps(id)) <= _LONGEST_ID else digest_values(id)
         self.key = key
         self.title = title
         self.provider: str | None = None
@@ -112,8 +111,7 @@ class ConversationBuilder:
         self._created_at = created_at
         self._lines = [SourceBranch(after="", first=first, items=[])]
         self._report = Report()
-        self._names: dict[str, str] = {}
-        self._due: dict[str, str] = {}
+        self._links = CallLinks()
 
     @property
     def next(self) -> int:
@@ -123,14 +121,14 @@ class ConversationBuilder:
     @property
     def fork_point(self) -> ForkPoint:
         """The point from which a branch after the last message starts."""
-        return ForkPoint(self.key, self.next, self.at, dict(self._names), dict(self._due))
+        return ForkPoint(self.key, self.next, self.at, self._links.copy())
 
     def start_branch(self, point: ForkPoint) -> None:
         """Go on after an earlier message: what is added next is a branch."""
         if not self._lines[-1].items:
             self._lines.pop()
         self.key, self.at = point.key, point.at
-        self._names, self._due = dict(point.names), dict(point.due)
+        self._links = point.links.copy()
         self._lines.append(SourceBranch(after=point.key, first=point.next, items=[]))
 
     def conversation(self, *, current: str | None = None) -> Conversation:
@@ -175,14 +173,15 @@ class ConversationBuilder:
         had these ``texts`` and native ``thoughts``; other messages are stored unchanged. An empty
         message is skipped.
         """
-        if not (message.blocks or read_counters(message.metadata).unknown_chunks):
+        if not (message.blocks or (message.metadata or {}).get("unknownChunks")):
             parted = isinstance(placed.value.get("parts"), list)
             self.skip(placed.place, IN_PARTS if parted else EMPTY)
             return None
         notes = {**(message.metadata or {}), **({"source": dict(unread)} if unread else {})}
-        message = replace(message, metadata=notes or None, blocks=tuple(self._link_calls(message)))
+        blocks = self._links.link(message.blocks, self.id, self.next)
+        message = replace(message, metadata=notes or None, blocks=tuple(blocks))
         try:
-            codec.dumps(codec.message_to_json(message))
+            message_to_json(message)
         except InvalidCall as error:
             raise InvalidCall(f"{placed.place}: {error}", hint=error.hint) from None
         at = stated_time(placed.value)
@@ -197,16 +196,6 @@ class ConversationBuilder:
         self._report += count_message(message, texts=texts, thoughts=thoughts)
         return message
 
-    def _link_calls(self, message: Message) -> Iterator[Any]:
-        """Yield the blocks, with made ids for calls that have none, and note the calls."""
-        for place, block in enumerate(message.blocks):
-            if isinstance(block, ToolCallBlock):
-                if not block.id or call_ids.is_made_here(block.id):
-                    # The id of a lone response repeats in a history.
-                    block = replace(block, id=call_ids.make_call_id(self.id, self.next, place))
-                self._names[block.id] = self._due[block.id] = block.name
-            yield block
-
     def add_plain(
         self,
         role: Role,
@@ -216,8 +205,7 @@ class ConversationBuilder:
         unread: Mapping[str, Any] | None = None,
     ) -> Message | None:
         """Add a message of a user, or a system prompt, unchanged."""
-        blocks = self.read_parts(placed.value.get("content"), placed)
-        made = Message(role=role, blocks=tuple(blocks))
+        made = Message(role=role, blocks=tuple(self.read_content(placed)))
         return self.add(made, placed, source=source, unread=unread)
 
     def add_system_prompts(self, one: SourceConversation, *names: str) -> None:
@@ -228,58 +216,49 @@ class ConversationBuilder:
                 place = f"line {one.line}: {name}"
                 self.add_plain("system", SourceMessage(place=place, line=one.line, value=value))
 
-    def read_parts(self, content: Any, placed: SourceMessage) -> list[Any]:
-        """Return the blocks of a content, or refuse another value."""
-        if not isinstance(content, str | list | None):
-            refuse_content(placed)
-        return content_parts.read_blocks(content)
-
-    def tool_response(
-        self,
-        call_id: Any,
-        content: Any,
-        *,
-        name: Any = None,
-        is_error: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> ToolResponseBlock:
-        """Return a tool response. Without an id, it is for the first call that has none."""
-        if not (isinstance(call_id, str) and call_id):
-            waiting = [
-                other for other, named in self._due.items() if name is None or _same(named, name)
-            ]
-            call_id = waiting[0] if waiting else call_ids.make_call_id(self.id, self.next)
-        self._due.pop(call_id, None)
-        known = self._names.get(call_id, "")
-        return ToolResponseBlock(
-            call_id=call_id,
-            tool_name=name if isinstance(name, str) and name else known,
-            result=content_parts.read_result(content),
-            is_error=is_error,
-            provider_metadata=metadata or None,
-        )
-
-    def add_tool_responses(
-        self,
-        blocks: Iterable[ToolResponseBlock],
-        placed: SourceMessage,
-        *,
-        source: Any = None,
-        unread: Mapping[str, Any] | None = None,
-    ) -> Message | None:
-        """Add a message of tool responses."""
-        made = Message(role="tool", blocks=tuple(blocks))
-        return self.add(made, placed, source=source, unread=unread)
+    def read_content(self, placed: SourceMessage) -> list[Block]:
+        """Return the blocks of a message's content, or refuse another value."""
+        check_content(placed)
+        return read_blocks(placed.value.get("content"))
 
     # Replies
 
-    def read_reply(self, body: Any, api: str, about: Mapping[str, Any]) -> Message:
-        """Return a reply as ingress reads it. ``about`` may name the model.
+    def add_request(
+        self,
+        placed: Sequence[SourceMessage],
+        api: str,
+        *,
+        source: Any = None,
+        usage: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Add the messages of a request of a protocol; a reply of it reported ``usage``."""
+        values = [other_fields(one.value, OF_MESSAGE) for one in placed]
+        who = self.who
+        for one in split_messages(values, api=api, provider=who.provider, model=who.model):
+            if one.role is None:
+                self.skip(placed[one.first].place, UNKNOWN_ROLE)
+            else:
+                self._add_request_message(one, placed[one.first : one.last + 1], source, usage)
 
-        ``body`` has the form of the protocol; its values may be anything.
-        """
-        named = self.who.ingress_options(provider=self.provider, model=self._model_of(about))
-        return normalize_response(body, api=api, **named)
+    def _add_request_message(
+        self,
+        one: RequestMessage,
+        placed: Sequence[SourceMessage],
+        source: Any,
+        usage: Mapping[str, Any] | None,
+    ) -> None:
+        if one.role != "tool":
+            check_content(placed[0])
+        model = self._model_of(placed[0].value)
+        named = self.who.ingress_options(provider=self.provider, model=model)
+        is_reply = one.role == "assistant"
+        self.add(
+            read_message(one, usage=usage, **named),
+            replace(placed[0], id=next((part.id for part in placed if part.id), None)),
+            source=[part.value for part in placed] if source is None else source,
+            texts=one.texts() if is_reply else None,
+            thoughts=one.count_thoughts() if is_reply else 0,
+        )
 
     def _model_of(self, about: Mapping[str, Any]) -> str | None:
         return text_field(about, "model") or self.model
@@ -326,8 +305,8 @@ class ConversationBuilder:
         for number, run in enumerate(runs or [[]]):
             key = [source, number]
             if run and run[0]["type"] == "tool_result":
-                blocks = [
-                    self.tool_response(
+                answers = [
+                    tool_response(
                         part["tool_call_id"],
                         part["output"],
                         name=part["name"],
@@ -335,30 +314,17 @@ class ConversationBuilder:
                     )
                     for part in run
                 ]
-                self.add_tool_responses(blocks, placed, source=key)
+                self.add(tool(*answers), placed, source=key)
             else:
                 is_last = number + 2 > len(runs)
                 step = replace(reply, parts=run) if is_last else KeptReply(parts=run)
                 self.add_kept_reply(step, placed, source=key, unread=unread if is_last else None)
 
 
-def _same(called: str, answering: Any) -> bool:
-    """Whether a tool answers to a name: a part of it may have been called, as ``files.search``."""
-    return called == answering or called.partition(".")[0] == str(answering).partition(".")[0]
-
-
-def unread_fields(
-    value: Mapping[str, Any], read: Iterable[str], message: Message
-) -> Mapping[str, Any]:
-    """Return the other fields, or all if more was unreadable than the message keeps."""
-    kept = (message.metadata or {}).get("unknownEvents", ())
-    if read_counters(message.metadata).unknown_chunks > len(kept):
-        return value
-    return other_fields(value, read)
-
-
-def refuse_content(placed: SourceMessage) -> NoReturn:
+def check_content(placed: SourceMessage) -> None:
     """Refuse a message whose content is neither a text nor parts."""
+    if isinstance(placed.value.get("content"), str | list | None):
+        return
     place = placed.place.removeprefix(f"line {placed.line}").removeprefix(": ")
     where = f"{place}: " if place else ""
     refuse(placed.line, f"{where}content is neither text nor a list of parts")

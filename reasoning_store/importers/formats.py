@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
@@ -17,7 +17,6 @@ from typing import Final, TypeAlias, cast
 
 from reasoning_store import InvalidCall
 from reasoning_store.conversation import json_values
-from reasoning_store.conversation.validation import describe
 from reasoning_store.importers.archives import (
     ArchivedFile,
     archived_files,
@@ -27,8 +26,6 @@ from reasoning_store.importers.archives import (
 from reasoning_store.importers.documents import Source, read_entries, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.markers import DEFAULT_TAGS
-from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.ledger.database import files
 
 _Reader: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
@@ -122,7 +119,7 @@ def conversations(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: Tags = DEFAULT_TAGS,
+    tags: str | Iterable[str] = "always",
     name: str | None = None,
 ) -> Iterator[Conversation]:
     """Return the conversations of a source in a format, by default the one that it is in.
@@ -147,7 +144,7 @@ def conversations(
         )
     if format not in READERS:
         raise InvalidCall(
-            f"there is no importer for {describe(format)}", hint=f"one of: {', '.join(READERS)}"
+            f"there is no importer for {format!r}", hint=f"one of: {', '.join(READERS)}"
         )
     return _read(source, format, who, source_name(source) if name is None else name)
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from reasoning_store import Block, InvalidCall, Message, TextBlock, WireError, normalize_response
+from reasoning_store import Block, InvalidCall, Message, TextBlock, WireError
+from reasoning_store.formats import read_reply, tool_response
 from reasoning_store.importers import llm_parts
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.documents import Source
@@ -29,8 +30,7 @@ from reasoning_store.importers.llm_file import (
 from reasoning_store.importers.reply_forms import read_reply_parts
 from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought
 from reasoning_store.importers.source_messages import SourceMessage, parse_time
-from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.text_channel import TAG_SOURCE
+from reasoning_store.importers.values import TAG_SOURCE, Conversation
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -265,7 +265,7 @@ def add_plain(
         if part["type"] == "tool_result":
             output = part.get("output")
             made.append(
-                into.tool_response(
+                tool_response(
                     part.get("tool_call_id"),
                     output,
                     name=part.get("name"),
@@ -331,7 +331,7 @@ def _provider_response(
     if not named:
         return None
     try:
-        whole = normalize_response(body, api=named[0], **who.ingress_options(model=model))
+        whole = read_reply(body, api=named[0], **who.ingress_options(model=model))
     except WireError:
         return None
     thinks_more = len(whole.thinking) > len(message.thinking) or any(

@@ -22,9 +22,8 @@ from reasoning_store import (
     StreamNormalizer,
     ThinkingBlock,
     Usage,
-    normalize_response,
 )
-from reasoning_store.conversation.blocks import Status
+from reasoning_store.formats import other_fields, read_reply
 from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
@@ -34,7 +33,7 @@ from reasoning_store.importers.reply_parts import (
     provider_metadata,
 )
 from reasoning_store.importers.source_messages import object_field
-from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.results import Status
 from reasoning_store.wire.tools import parse_arguments
 
 _ROUTED: Final = "openrouter/"
@@ -104,11 +103,11 @@ def read_reply_parts(
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
     ingress_options = who.ingress_options(provider=form.provider or provider, model=model)
-    return normalize_response(form.body(parts), api=form.api, **ingress_options)
+    return read_reply(form.body(parts), api=form.api, **ingress_options)
 
 
 def _read_neutral(parts: Sequence[Part], options: Mapping[str, Any]) -> Message:
-    normalizer = StreamNormalizer(api="thinking_events", **options)
+    normalizer = StreamNormalizer(api="thinking_events", starts_inside=False, merge=True, **options)
     for number, part in enumerate(parts):
         for event in _events(part):
             normalizer.feed({**event, "contentIndex": number})

@@ -6,13 +6,11 @@ Data that a provider wants back is in ``provider_metadata``, under the name of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.importers.source_messages import list_field, object_field, text_field
-from reasoning_store.ingress.markers import DEFAULT_TAGS
-from reasoning_store.ingress.normalizer import Tags
 from reasoning_store.wire.tools import parse_arguments
 
 DETAILS: Final = "reasoning_details"
@@ -100,7 +98,7 @@ class AnsweredBy:
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
-    tags: Tags = DEFAULT_TAGS  # programs write thoughts into text, whoever answered
+    tags: str | Iterable[str] = "always"  # programs write thoughts into text, whoever answered
 
     def ingress_options(
         self, *, provider: str | None = None, model: str | None = None
@@ -114,8 +112,6 @@ class AnsweredBy:
             "model": self.model or model,
             "base_url": self.base_url,
             "tags": self.tags,
-            "starts_inside": False,  # kept text is an answer, whatever opened it once
-            "merge": True,  # a history keeps each thought that is no copy of another
         }
 
 

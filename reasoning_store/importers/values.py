@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from reasoning_store import Message, RawBlock, TextBlock, ToolResponseBlock
-from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.ingress.text_channel import TAG_SOURCE
 
 _LONGEST_TITLE = 60
+TAG_SOURCE: Final = "think_tags"
+"""The source field of a thought that was found in tags."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,21 +62,22 @@ def count_message(message: Message, *, texts: Sequence[str] | None, thoughts: in
 
     Whether a text was changed is found by comparing it with the source, not by asking its reader.
     """
-    counters = read_counters(message.metadata)
+    notes = message.metadata or {}
     is_now = "".join(_visible_texts(message))
     was = is_now if texts is None else "".join(texts)
     tagged = sum(block.source_field == TAG_SOURCE for block in message.thinking)
     raw = sum(isinstance(block, RawBlock) for block in message.blocks)
-    parts = (message.metadata or {}).get("source", {}).get("parts")
+    parts = notes.get("source", {}).get("parts")
+    left = len(parts) if isinstance(parts, list) else 0
     return Report(
         messages=1,
-        reasoning_in=thoughts + max(tagged, counters.extracted_blocks),
+        reasoning_in=thoughts + max(tagged, notes.get("extractedBlocks", 0)),
         reasoning_stored=len(message.thinking),
-        copies=counters.suppressed_duplicates,
+        copies=notes.get("suppressedDuplicates", 0),
         texts_unchanged=int(bool(was) and was == is_now),
         texts_cleaned=int(was != is_now),
-        delimiters=counters.stripped_delimiters,
-        kept_raw=raw + len(parts if isinstance(parts, list) else ()) + counters.unknown_chunks,
+        delimiters=notes.get("strippedDelimiters", 0),
+        kept_raw=raw + left + notes.get("unknownChunks", 0),
     )
 
 

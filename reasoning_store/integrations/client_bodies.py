@@ -13,8 +13,8 @@ from itertools import takewhile
 from typing import Any, Final
 
 import reasoning_store as rs
-from reasoning_store.importers import formats, openai_items
-from reasoning_store.importers.source_messages import SourceMessage
+from reasoning_store.formats import split_messages
+from reasoning_store.importers import formats
 from reasoning_store.integrations import gemini_bodies
 from reasoning_store.integrations.client_messages import ClientMessage, weave
 from reasoning_store.wire.content_parts import read_result
@@ -219,18 +219,14 @@ def _restore_anthropic(parts: Sequence[Any], written: Sequence[Any]) -> list[Any
 
 
 def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
-    placed = [
-        SourceMessage(place="", line=index, value=item if isinstance(item, Mapping) else {})
-        for index, item in enumerate(items)
-    ]
-    for role, run in openai_items.item_runs(placed):
-        first, last, item = run[0].line, run[-1].line, run[0].value
-        kinds = [one.value.get("type", "message") for one in run]
+    for message in split_messages(items, api="openai.responses"):
+        role, first, last, item = message.role, message.first, message.last, message.parts[0]
+        kinds = [one.get("type", "message") for one in message.parts]
         if all(kind == "item_reference" for kind in kinds):
             continue  # the host has the item, and we do not
         if role == "assistant":
             thinks = "reasoning" in kinds or "item_reference" in kinds
-            blocks = [block for one in run for block in _reply_blocks(one.value)]
+            blocks = [block for one in message.parts for block in _reply_blocks(one)]
             yield ClientMessage(rs.assistant(*blocks), first, last, thinks)
         elif role == "tool":
             block = _result(item.get("call_id"), item.get("output"))

@@ -8,12 +8,17 @@ repeats the blocks of the content that are calls.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message, Usage
-from reasoning_store.conversation.blocks import Role
-from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store import Block, MediaBlock, Message, Usage, tool
+from reasoning_store.formats import tool_response
+from reasoning_store.importers.conversation_builder import (
+    UNKNOWN_ROLE,
+    ConversationBuilder,
+    check_content,
+)
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import (
@@ -33,6 +38,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.results import Role
 from reasoning_store.wire import content_parts
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
@@ -72,17 +78,16 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
         if role == "assistant":
             into.add_kept_reply(read_reply(data), placed, source=source)
         elif role == "tool":
-            response = into.tool_response(
+            response = tool_response(
                 data.get("tool_call_id"),
                 data.get("content"),
                 name=data.get("name"),
                 is_error=data.get("status") == "error",
             )
-            into.add_tool_responses([response], placed, source=source)
+            into.add(tool(response), placed, source=source)
         elif role is not None:
-            content = data.get("content")
-            is_list = isinstance(content, list)
-            blocks = read_content(content) if is_list else into.read_parts(content, placed)
+            check_content(replace(placed, value=data))
+            blocks = read_content(data.get("content"))
             into.add(Message(role=role, blocks=tuple(blocks)), placed, source=source)
         else:
             into.skip(placed.place, UNKNOWN_ROLE)

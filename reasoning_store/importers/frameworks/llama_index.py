@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message
-from reasoning_store.conversation.blocks import Role
+from reasoning_store import Block, MediaBlock, Message, tool
+from reasoning_store.formats import tool_response
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry
@@ -29,6 +29,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.results import Role
 from reasoning_store.wire import content_parts
 
 _ROLES: Final[Mapping[str, Role]] = {
@@ -68,7 +69,7 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
         elif role == "tool":
             more = object_field(value, "additional_kwargs")
             id, name = more.get("tool_call_id"), more.get("name")
-            into.add_tool_responses([into.tool_response(id, read_result(value), name=name)], placed)
+            into.add(tool(tool_response(id, read_result(value), name=name)), placed)
         elif role is not None:
             into.add(Message(role=role, blocks=tuple(read_blocks(value))), placed)
         else:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message, Usage
-from reasoning_store.conversation.blocks import Role
+from reasoning_store.formats import tool_response
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
@@ -32,6 +32,7 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
+from reasoning_store.results import Role
 from reasoning_store.wire import content_parts
 from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
@@ -84,7 +85,7 @@ def _read_request(placed: SourceMessage, into: ConversationBuilder) -> None:
         for part in parts:
             content = part.get("content")
             if role == "tool":
-                response = into.tool_response(
+                response = tool_response(
                     part.get("tool_call_id"),
                     content,
                     name=part.get("tool_name"),

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from reasoning_store import tool
+from reasoning_store.formats import tool_response
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry, refuse
@@ -51,8 +53,7 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
             reply = KeptReply(parts=[text_part(text) if role == "assistant" else _call(text)])
             into.add_kept_reply(reply, placed, source=placed.value, unread=unread)
         elif role == "tool":
-            block = into.tool_response(None, text)
-            into.add_tool_responses([block], placed, unread=unread)
+            into.add(tool(tool_response(None, text)), placed, unread=unread)
         elif role is not None:
             _add_plain(role, text, placed, into)
         else:

@@ -17,7 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message, RawBlock, TextBlock
+from reasoning_store import Block, MediaBlock, Message, RawBlock, TextBlock, tool
+from reasoning_store.formats import tool_response
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -140,8 +141,7 @@ def _add_message(line: int, nodes: Sequence[_Node], into: ConversationBuilder) -
         blocks, texts = _read_content(first)
         plain = all(isinstance(block, TextBlock) for block in blocks)
         result = "\n".join(texts) if plain else first.get("content")
-        response = into.tool_response(None, result, name=name)
-        into.add_tool_responses([response], placed, source=source)
+        into.add(tool(tool_response(None, result, name=name)), placed, source=source)
     elif role in ("user", "system"):
         blocks, _ = _read_content(first)
         content = object_field(first, "content")

@@ -111,8 +111,7 @@ def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
                 placed,
                 value={"role": role, "content": list(run), **at},
             )
-            add = anthropic.read_user_message if is_answer else anthropic.read_reply
-            add(made, into, source=[*source, number])
+            into.add_request([made], anthropic.API, source=[*source, number])
     else:
         into.skip(placed.place, UNKNOWN_ROLE)
 

@@ -271,6 +271,4 @@ def _add_message(node: _Node, into: ConversationBuilder) -> None:
         # Others answer Claude Code, too, and their names do not say who.
         claude = "claude" in str(message.get("model"))
         into.provider = "anthropic" if claude else None
-        anthropic.read_reply(placed, into, source=source)
-    else:
-        anthropic.read_user_message(placed, into, source=source)
+    into.add_request([placed], anthropic.API, source=source)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from reasoning_store.importers import openai_items
+from reasoning_store.formats import split_messages
 from reasoning_store.importers.conversation_builder import (
     ConversationBuilder,
     ForkPoint,
@@ -28,6 +28,7 @@ from reasoning_store.importers.values import Conversation, first_words
 _FILE: Final = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl"
 )
+_API: Final = "openai.responses"
 _OPENAI: Final = re.compile(r"gpt|o\d|codex|chatgpt")
 _BY_PROGRAM: Final = re.compile(
     r"\s*(<(environment_context|user_instructions|user_shell_command|turn_aborted|skill"
@@ -132,17 +133,17 @@ class _Session:
         self._into.provider = "openai" if is_openai else None
 
     def _add(self, item: SourceMessage) -> None:
-        if openai_items.role_of(item.value) == "assistant":
+        if _is_reply(item.value):
             self._run.append(item)
             return
         self._end_reply()
         if _is_typed(item.value):
             self._turns.append(self._into.fork_point)
-        openai_items.read_items([item], self._into)
+        self._into.add_request([item], _API)
 
     def _end_reply(self) -> None:
         if self._run:
-            openai_items.read_run("assistant", self._run, self._into, usage=self._usage)
+            self._into.add_request(self._run, _API, usage=self._usage)
             self._run, self._reported, self._usage = [], self._usage, None
 
     def _note_usage(self, counted: Mapping[str, Any]) -> None:
@@ -163,6 +164,11 @@ class _Session:
             turns = min(turns, len(self._turns))
             self._into.start_branch(self._turns[-turns])
             del self._turns[-turns:]
+
+
+def _is_reply(value: Mapping[str, Any]) -> bool:
+    """Whether an item is one of the model's."""
+    return any(one.role == "assistant" for one in split_messages([value], api=_API))
 
 
 def _subagent(source: Any) -> dict[str, str | None]:

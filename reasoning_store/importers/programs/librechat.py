@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message, TextBlock
-from reasoning_store.conversation.blocks import Status
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import Entry, Source, read_objects
@@ -36,6 +35,7 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.importers.values import Conversation
+from reasoning_store.results import Status
 from reasoning_store.wire.content_parts import media_kind
 
 _THOUGHT: Final = re.compile(r"\s*:::thinking\n(.*?)\n?:::\n*", re.DOTALL)

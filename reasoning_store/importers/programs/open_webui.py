@@ -124,7 +124,7 @@ def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
         reply = KeptReply(parts=parts, media=media)
         into.add_steps(reply, made, source=source, unread=unread)
     elif role in ("user", "system"):
-        blocks: list[Block] = [*into.read_parts(content, placed), *media]
+        blocks: list[Block] = [*into.read_content(placed), *media]
         into.add(Message(role=role, blocks=tuple(blocks)), made, source=source)
     else:
         into.skip(placed.place, UNKNOWN_ROLE)

@@ -12,10 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import reasoning_store as rs
-from reasoning_store.importers import openai_items
-from reasoning_store.importers.conversation_builder import ConversationBuilder
-from reasoning_store.importers.reply_parts import AnsweredBy
-from reasoning_store.importers.source_messages import SourceMessage
+from reasoning_store.formats import CallLinks, RequestMessage, read_message, split_messages
 from reasoning_store.integrations import foreign_forms
 
 Item = dict[str, Any]
@@ -43,18 +40,18 @@ def read_items(
                 f"items.{place}: a mapping, not {type(item).__name__}",
                 hint="an item of the Responses API, as result.to_input_list() has them",
             )
-    who = AnsweredBy(provider=provider, model=model, base_url=base_url)
-    into = ConversationBuilder("items", who)
-    placed = [SourceMessage(place=f"items.{n}", line=n, value=item) for n, item in enumerate(items)]
-    return [
-        _with_form(openai_items.read_run(role, run, into), [item.value for item in run])
-        for role, run in openai_items.item_runs(placed)
-    ]
+    links = CallLinks()
+
+    def read(one: RequestMessage) -> rs.Message:
+        if one.role is None:
+            return _raw_message(one.parts)
+        message = read_message(one, links, provider=provider, model=model, base_url=base_url)
+        return message if message.blocks else _raw_message(one.parts)
+
+    return [_with_form(read(one), [*one.parts]) for one in split_messages(items, api=_API)]
 
 
-def _with_form(message: rs.Message | None, items: list[Any]) -> rs.Message:
-    if message is None:
-        message = _raw_message(items)
+def _with_form(message: rs.Message, items: list[Any]) -> rs.Message:
     origin = message.origin
     named = next(filter(None, map(_model_of, items)), None)
     if origin is not None and named is not None:
@@ -63,7 +60,7 @@ def _with_form(message: rs.Message | None, items: list[Any]) -> rs.Message:
     return foreign_forms.with_form(plain, _NAME, items, _is_reasoning)
 
 
-def _raw_message(items: list[Any]) -> rs.Message:
+def _raw_message(items: Sequence[Mapping[str, Any]]) -> rs.Message:
     """Return items without a meaning here as a message that stores them."""
     role = items[0].get("role")
     kept = [rs.RawBlock(data=dict(item)) for item in items]

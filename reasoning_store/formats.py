@@ -1,0 +1,140 @@
+"""Foreign messages, read and written: for adapters, importers and gateways.
+
+A client's request holds a conversation in the form of its protocol. ``split_messages`` finds its
+messages, and ``read_messages`` reads them as messages to be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from reasoning_store.conversation import validation
+from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation.codec import message_to_json
+from reasoning_store.egress.functions import write_message
+from reasoning_store.ingress.normalizer import Tags, normalize_response
+from reasoning_store.ingress.reply_counters import read_counters
+from reasoning_store.wire.content_parts import read_blocks
+from reasoning_store.wire.event_fields import other_fields
+from reasoning_store.wire.request_items import are_items
+from reasoning_store.wire.request_message import (
+    CallLinks,
+    RequestMessage,
+    tool_response,
+)
+from reasoning_store.wire.request_messages import split_messages
+
+__all__ = [
+    "CallLinks",
+    "RequestMessage",
+    "are_items",
+    "message_to_json",
+    "other_fields",
+    "read_blocks",
+    "read_message",
+    "read_messages",
+    "read_reply",
+    "split_messages",
+    "tool_response",
+    "write_messages",
+]
+
+
+def read_messages(
+    parts: Sequence[Any],
+    *,
+    api: str,
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+) -> list[Message]:
+    """Return the messages of the list in a request's body, ready to be stored.
+
+    The names are those of the model that answered. A part in no form of the protocol is left out.
+    """
+    links = CallLinks()
+    found = [
+        read_message(one, links, provider=provider, model=model, base_url=base_url)
+        for one in split_messages(parts, api=api, provider=provider, model=model)
+        if one.role is not None
+    ]
+    return [message for message in found if message.blocks]
+
+
+def read_message(
+    one: RequestMessage,
+    links: CallLinks | None = None,
+    *,
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    tags: Tags = "always",
+    usage: Mapping[str, Any] | None = None,
+) -> Message:
+    """Return a message of a request, whose role is one of the protocol's.
+
+    A reply is read like one that arrives now, and kept whole. The fields that nobody reads are in
+    the metadata, under ``source``. ``links`` name its calls; a reply reported ``usage``.
+    """
+    if one.role == "assistant":
+        body = {**one.response(), **({"usage": usage} if usage else {})}
+        message = read_reply(
+            body, api=one.api, provider=provider, model=model, base_url=base_url, tags=tags
+        )
+    else:
+        assert one.role is not None, "a part of no form"
+        message = Message(role=one.role, blocks=tuple(one.blocks()))
+    unread = _unread_fields(one, message)
+    return replace(
+        message,
+        blocks=message.blocks if links is None else tuple(links.link(message.blocks)),
+        metadata={**(message.metadata or {}), **({"source": unread} if unread else {})} or None,
+    )
+
+
+def read_reply(
+    body: Any,
+    *,
+    api: str,
+    provider: str | None = None,
+    model: str | None = None,
+    base_url: str | None = None,
+    tags: Tags = "always",
+) -> Message:
+    """Return a reply that was kept in the form of a response."""
+    return normalize_response(
+        body,
+        provider=provider,
+        model=model,
+        api=api,
+        base_url=base_url,
+        tags=tags,
+        starts_inside=False,  # kept text is an answer, whatever opened it once
+        merge=True,  # a history keeps each thought that is no copy of another
+    )
+
+
+def _unread_fields(one: RequestMessage, message: Message) -> dict[str, Any]:
+    """Return the other fields, or all if more was unreadable than the message keeps."""
+    value = one.parts[0]
+    kept = (message.metadata or {}).get("unknownEvents", ())
+    if read_counters(message.metadata).unknown_chunks > len(kept):
+        return dict(value)
+    return other_fields(value, one.read_fields)
+
+
+def write_messages(
+    messages: Iterable[Message | validation.Holder],
+    *,
+    api: str,
+    provider: str | None = None,
+    model: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return the parts of a request's list that carry messages, all of their thinking included."""
+    return [
+        part
+        for message in messages
+        for part in write_message(message, provider=provider, model=model, api=api)
+    ]
