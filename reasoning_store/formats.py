@@ -75,7 +75,7 @@ def read_message(
 ) -> Message:
     """Return a message of a request, whose role is one of the protocol's.
 
-    A reply is read like one that arrives now, and kept whole. The fields that nobody reads are in
+    A reply is read like one that arrives now, and kept whole. Fields that no protocol reads are in
     the metadata, under ``source``. ``links`` name its calls; a reply reported ``usage``.
     """
     if one.role == "assistant":

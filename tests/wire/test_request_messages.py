@@ -122,4 +122,4 @@ def test_a_protocol_without_a_reader_is_refused_by_its_name() -> None:
     with pytest.raises(rs.InvalidCall, match=r"'cohere\.chat' are not read") as refused:
         split_messages([], api="cohere.chat")
 
-    assert refused.value.hint is not None and "openai.chat" in refused.value.hint
+    assert "openai.chat" in str(refused.value.hint)
