@@ -18,6 +18,7 @@ from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Step
 from reasoning_store.egress.refusals import Explanation
 from reasoning_store.egress.request import RequestSettings
+from reasoning_store.egress.request_places import Place
 from reasoning_store.egress.token_counts import TokenCount, TokensByKind
 from reasoning_store.egress.turn_boundaries import Range
 from reasoning_store.egress.usage import ContextUsage
@@ -70,6 +71,7 @@ __all__ = [
     "Owner",
     "OwnerSettings",
     "Page",
+    "Place",
     "Problem",
     "Profile",
     "Profiles",

@@ -385,7 +385,7 @@ RESULTS = """
 AdapterRegistry Alternative Asked AsyncClientConversation AsyncFollowing AsyncOwner
 AsyncOwnerSettings AsyncProfiles AsyncSessionSettings BackedUp Branch Budget ClientConversation
 Compaction ContextUsage Contracts Deleted Erased Explanation Following Hit Holder Imported Owner
-OwnerSettings Page Problem Profile Profiles Range ReportRow RequestSettings RequestWarning
+OwnerSettings Page Place Problem Profile Profiles Range ReportRow RequestSettings RequestWarning
 Resolved RestoredReply Role Run Selection SessionSettings Split Status Step Stored Thought
 TokenCount TokensByKind Verdict Verified Version WhatIf
 """.split()

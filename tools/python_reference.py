@@ -116,7 +116,7 @@ GROUPS: Mapping[str, str] = {
         OriginChunk ErrorChunk UnknownChunk Chunk""",
     "What leaves": """ReasoningSettings build_request Request RequestSettings select Selection
         Verdict RequestWarning effective_tokens TokenCount ContextUsage what_if WhatIf Alternative
-        explain_refusal Explanation Holder""",
+        explain_refusal Explanation Place Holder""",
     "What is shown": "visible_parts ReasoningRenderer",
 }
 """Every public name but the errors, which have a page of their own."""

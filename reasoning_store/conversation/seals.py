@@ -48,6 +48,15 @@ def without_reasoning(message: Message) -> Message:
     return replace(message, blocks=blocks, metadata=metadata)
 
 
+def without_seal(block: Block) -> Block:
+    """Return a block without its seal; the same one if it has none."""
+    if isinstance(block, ThinkingBlock):
+        return replace(block, signature=None, encrypted=None) if block.opaque else block
+    about = _without(block.provider_metadata, _BESIDE)
+    same = about is block.provider_metadata
+    return block if same else replace(block, provider_metadata=about)
+
+
 def _is_thought(block: Block) -> bool:
     """Whether a block is a thought, also of a kind that is kept as it came."""
     if isinstance(block, RawBlock):
@@ -57,11 +66,10 @@ def _is_thought(block: Block) -> bool:
 
 def _left(block: Block) -> Block | None:
     """Return a block without seals; None for an empty text that only carried its seal."""
-    about = _without(block.provider_metadata, _BESIDE)
-    if about is not block.provider_metadata:
-        if isinstance(block, TextBlock) and not block.text and about is None:
-            return None
-        block = replace(block, provider_metadata=about)
+    sealed, block = block, without_seal(block)
+    is_bare = isinstance(block, TextBlock) and not block.text and block.provider_metadata is None
+    if is_bare and block is not sealed:
+        return None
     if isinstance(block, RawBlock):
         data = _without(block.data, OF_THOUGHTS)
         return block if data is block.data else replace(block, data=data)

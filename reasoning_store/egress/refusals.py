@@ -14,11 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.egress.compaction_plan import StepKind
 from reasoning_store.wire import contract_lookup
+
+Act: TypeAlias = Literal["block", "seal", "media", "text", "resend", "ids", "none"]
+"""The way back of a refused request: a part is left out, a thought is sent again, or neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class Explanation:
     """The settings that mend it, all of them together."""
     steps: tuple[StepKind, ...] = ()
     """The steps of ``session.compression`` that help, the cheapest first."""
+    act: Act = "none"
+    """The way in which the request comes back; ``session.recover`` takes it."""
 
     def __str__(self) -> str:
         together = f" ({', '.join(self.settings)})" if self.settings else ""

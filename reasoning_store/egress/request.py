@@ -21,6 +21,7 @@ from reasoning_store.conversation.settings import KEY_OF, Layer, Policy, Resolve
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.egress.repairs import repair
 from reasoning_store.egress.request_inputs import RequestInputs
+from reasoning_store.egress.request_places import Places, labelled_view, read_places
 from reasoning_store.egress.request_warnings import (
     body_warnings,
     first_of_each_code,
@@ -55,6 +56,20 @@ class RequestSettings(ReasoningSettings, frozen=True):
         return Resolved(self.by_key()[key], self._layers.get(key, "default"))
 
 
+@dataclass(frozen=True, slots=True)
+class RequestSource:
+    """All that a request was built from."""
+
+    view: Sequence[ViewedMessage]
+    policy: Policy
+    to: Target
+    inputs: RequestInputs
+
+    def build(self, view: Sequence[ViewedMessage]) -> Request:
+        """Build the request again, of another view."""
+        return build(view, self.policy, self.to, self.inputs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """A request that can be sent, with its count and the decisions that made it.
@@ -77,6 +92,7 @@ class Request:
     address_arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """Arguments of the SDK's call that are not in the body: a model that is in the address."""
     _selection: Selection = field(repr=False, compare=False)
+    _source: RequestSource = field(repr=False, compare=False)
 
     @property
     def target(self) -> Origin:
@@ -87,6 +103,15 @@ class Request:
     def kwargs(self) -> dict[str, Any]:
         """The body as arguments of the official SDK's call, whose messages may differ in form."""
         return {**self._to.protocol.sdk_arguments(self.body), **self.address_arguments}
+
+    @cached_property
+    def places(self) -> Places:
+        """The blocks of each place of the body, by its indexes or the id that was written there.
+
+        ``(3, 0)`` is the first part of the message or item of index 3. Found when it is asked.
+        """
+        again = self._source.build(labelled_view(self._source.view))
+        return read_places(written_messages(self), written_messages(again))
 
     def first_difference(self, earlier: Request) -> int | None:
         """Return the position of the first message that an earlier request did not send like this.
@@ -158,7 +183,19 @@ def build(
         cache_break=_cache_break(body, to, inputs.digest, previous),
         address_arguments=written.address_arguments,
         _selection=selection,
+        _source=RequestSource(view, policy, to, inputs),
     )
+
+
+def written_messages(request: Request) -> list[Any]:
+    """Return the messages or items of a request's body."""
+    written: list[Any] = request.body[request._to.protocol.messages_key]
+    return written
+
+
+def source_of(request: Request) -> RequestSource:
+    """Return all that a request was built from."""
+    return request._source
 
 
 def count_view(
