@@ -24,13 +24,10 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sized
 from functools import partial
 from threading import Lock
-from traceback import walk_tb
-from types import CodeType
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, get_args
+from typing import Final, NamedTuple, Protocol, TypeVar, get_args
 
 from reasoning_store.conversation.blocks import CountExactness, Exactness
 from reasoning_store.conversation.errors import SettingError
@@ -221,7 +218,8 @@ def is_failure(error: BaseException) -> bool:
     """Whether tiktoken failed, or its loading.
 
     Every other exception is the application's and goes on: a signal handler runs between any
-    two steps of Python, so a time limit can be raised in the middle of a count.
+    two steps of Python, so a time limit can be raised in the middle of a count. A time limit is a
+    TimeoutError, or an exception with a class of its own.
     """
     kind = type(error)
     if kind.__name__ == "PanicException":
@@ -230,23 +228,7 @@ def is_failure(error: BaseException) -> bool:
         isinstance(error, Exception)
         and not isinstance(error, TimeoutError)
         and kind.__module__.partition(".")[0] in _TOKENIZER_MODULES
-        and not _is_from_signal_handler(error)
     )
-
-
-def _is_from_signal_handler(error: BaseException) -> bool:
-    handlers = set(_signal_handler_codes())
-    return any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__))
-
-
-def _signal_handler_codes() -> Iterator[CodeType]:
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        handler = getattr(handler, "func", handler)  # of a partial
-        call = getattr(type(handler), "__call__", None)  # noqa: B004  (its code is asked for)
-        code = getattr(handler, "__code__", None) or getattr(call, "__code__", None)
-        if isinstance(code, CodeType):
-            yield code
 
 
 _COUNTERS: Mapping[str, Counter] = {
