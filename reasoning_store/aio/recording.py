@@ -6,16 +6,18 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, suppress
-from functools import partial
+from copy import copy
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar, cast
 
 from reasoning_store.aio.threads import Threads
 from reasoning_store.conversation.chunks import Chunk
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.recording.recording import RecordedReply
+from reasoning_store.recording.recording import RecordedReply, Recording
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import (
+    FED,
     check_fed,
     check_first,
     check_stream,
@@ -25,6 +27,8 @@ from reasoning_store.recording.streams import (
 from reasoning_store.stored_values import Stored
 
 _END: Final = object()
+P = ParamSpec("P")
+S = TypeVar("S")
 
 
 class AsyncRecording(RecordedReply):
@@ -36,7 +40,7 @@ class AsyncRecording(RecordedReply):
     def __init__(
         self,
         threads: Threads,
-        make: Callable[[], ReplyRecorder],
+        make: Callable[[], Recording],
         stream: AsyncIterable[Any] | Iterable[Any],
     ) -> None:
         check_stream(stream, awaited=True)
@@ -112,7 +116,7 @@ class AsyncRecording(RecordedReply):
     async def _begin(self) -> ReplyRecorder:
         if self._reply is None:
             try:
-                self._reply = await self._threads.read(self._make)
+                self._reply = (await self._threads.read(self._make))._reply
             except BaseException as error:
                 await _close(self._stream, error)
                 raise
@@ -193,6 +197,19 @@ class AsyncRecording(RecordedReply):
             reply.note_failure(failure, error)
         finally:
             await _close(self._stream, goes_on)
+
+
+def recorded(
+    verb: Callable[Concatenate[S, P], Recording],
+) -> Callable[Concatenate[Any, P], AsyncRecording]:
+    """Return a synchronous handle's ``record`` for the asynchronous one; it is not awaited."""
+
+    @wraps(verb)
+    def run(self: Any, /, stream: Any = FED, **named: Any) -> AsyncRecording:
+        # The copy stays on its branch, wherever the handle moves.
+        return AsyncRecording(self._threads, partial(verb, copy(self._sync), **named), stream)
+
+    return cast("Callable[Concatenate[Any, P], AsyncRecording]", run)
 
 
 async def _events(stream: AsyncIterable[Any] | Iterable[Any]) -> AsyncGenerator[Any]:

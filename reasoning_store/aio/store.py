@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from reasoning_store.aio.session import AsyncSession
-from reasoning_store.aio.threads import Threads, awaited, awaited_as
+from reasoning_store.aio.threads import Threads, awaited, awaited_as, written
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ingress.masking import Masker
@@ -254,8 +254,8 @@ class AsyncOwnerSettings:
         self._threads = threads
         self._sync = sync
 
-    set = awaited(OwnerSettings.set, by=Threads.write)
-    unset = awaited(OwnerSettings.unset, by=Threads.write)
+    set = written(OwnerSettings.set)
+    unset = written(OwnerSettings.unset)
     resolved = awaited(OwnerSettings.resolved)
 
 
@@ -266,11 +266,11 @@ class AsyncProfiles:
         self._threads = threads
         self._sync = sync
 
-    set = awaited(Profiles.set, by=Threads.write)
-    change = awaited(Profiles.change, by=Threads.write)
+    set = written(Profiles.set)
+    change = written(Profiles.change)
     get = awaited(Profiles.get)
     all = awaited(Profiles.all)
-    drop = awaited(Profiles.drop, by=Threads.write)
+    drop = written(Profiles.drop)
 
 
 class _PulledLines:

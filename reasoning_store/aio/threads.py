@@ -147,6 +147,13 @@ def awaited(
     return run
 
 
+def written(
+    verb: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """Return an awaited verb that writes, run in the order of the calls."""
+    return awaited(verb, by=Threads.write)
+
+
 def awaited_as(
     verb: Callable[Concatenate[S, P], T],
     make: Callable[[Threads, T], U],

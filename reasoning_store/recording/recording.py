@@ -8,7 +8,7 @@ is closed if it can be, and the exception goes on unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
 
@@ -63,7 +63,7 @@ class Recording(RecordedReply):
 
     _reply: ReplyRecorder
 
-    def __init__(self, reply: ReplyRecorder, stream: Iterable[Any]) -> None:
+    def __init__(self, reply: ReplyRecorder, stream: Any) -> None:
         check_stream(stream, awaited=False)
         self._reply = reply
         self._stream = stream

@@ -6,33 +6,26 @@ A handle holds no messages: each verb reads what it needs, with the settings tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from reasoning_store.conversation.blocks import Message
-from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.validation import describe
-from reasoning_store.egress.budget import THRESHOLD, WARN_AT, Budget
+from reasoning_store.egress.budget import WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
-from reasoning_store.recording.streams import FED
 from reasoning_store.sessions.branch import SessionBranch, metadata_change
+from reasoning_store.sessions.context import Context, of_context
 from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.settings import SessionSettings
-from reasoning_store.sessions.view import ContextOptions
+from reasoning_store.sessions.view import ContextNames, spell_names
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored_values import Branch, Compaction, Stored, compaction
 
 if TYPE_CHECKING:
-    from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.egress.compaction_plan import Plan
-    from reasoning_store.egress.request import Request
-    from reasoning_store.egress.usage import ContextUsage
-    from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.ledger.erasure import Only, OnlyMessages
     from reasoning_store.recording.following import Following
-    from reasoning_store.recording.recording import Recording
-    from reasoning_store.sessions.context import Context
 
 
 class Session(SessionFacts):
@@ -137,50 +130,7 @@ class Session(SessionFacts):
             self._row = self._own_branch().session()
         return stored[0] if isinstance(message, Message) else stored
 
-    def record(
-        self,
-        stream: Iterable[Any] = FED,
-        *,
-        request: Request | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        id: str | None = None,
-        idempotency_key: str | None = None,
-        starts_inside: bool | None = None,
-        merge: bool = False,
-        metadata: Mapping[str, Any] | None = None,
-        asked: Asked | None = None,
-    ) -> Recording:
-        """Return a recording of one reply: iterate it for clean chunks, and it is stored.
-
-        Without a stream you feed the recording yourself (``Recording.feed``). ``api`` names the
-        stream's protocol. Without it the first event does, where it carries the mark of one; else
-        the ``request`` that it answers, or ``provider``, ``model`` and ``base_url``. A stream of
-        which nothing is understood is stored as interrupted, with ``finish_reason="unread"``, all
-        of its events and a warning. A whole response is recorded as well. ``starts_inside`` is for
-        models whose template opens a thought in the prompt. After native thinking ``merge`` keeps
-        thoughts in tags that differ from it, too. ``metadata`` becomes the first annotations
-        of the draft and the message; ``secondsThought`` and ``secondsToFirstToken`` are added.
-        ``id`` is an id of your own for the message, as in ``append``, and is recorded once.
-        ``asked`` is that of ``Owner.identify``: by it the reply is found again.
-        """
-        from reasoning_store.recording.recording import Recording
-        from reasoning_store.recording.reply_recorder import ReplyRecorder
-
-        reply = ReplyRecorder(
-            self._own_branch(),
-            request,
-            ContextOptions(provider, model, api, base_url),
-            id=id,
-            idempotency_key=idempotency_key,
-            starts_inside=starts_inside,
-            merge=merge,
-            metadata=metadata,
-            asked=asked,
-        )
-        return Recording(reply, stream)
+    record = of_context(Context.record)
 
     def history(
         self,
@@ -238,120 +188,20 @@ class Session(SessionFacts):
         """
         return self._own_branch().stop(reason)
 
-    def context(
-        self,
-        *,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        limit: int | None = None,
-    ) -> Context:
+    @spell_names
+    def context(self, *, limit: int | None = None, **names: Unpack[ContextNames]) -> Context:
         """Name a model, its system prompt, tools and limit once for many calls.
 
         The context's ``request``, ``usage``, ``what_if``, ``compression`` and ``record`` are
         those of the session with these names. Without names the model is the one that gave the
         last recorded reply. ``system`` and ``tools`` are counted, and never stored.
         """
-        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options, limit)
+        return Context(self, limit, **names)
 
-    def build_request(
-        self,
-        *,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        extra: Mapping[str, Any] | None = None,
-    ) -> Request:
-        """Return the next request, with the settings that hold now.
-
-        Without names it is for the model that gave the last recorded reply. ``system`` and
-        ``tools`` are for this request only: counted, and never stored. ``extra`` is laid over
-        its body. ``cache_break`` compares it with the request which that reply answered.
-        """
-        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options).request(extra)
-
-    def usage(
-        self,
-        *,
-        limit: int | None = None,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        at: int | str | None = None,
-        calibrated: bool = False,
-    ) -> ContextUsage:
-        """Return the tokens of the next request (BR-004), from the running totals alone.
-
-        With ``at`` it is the request that would have followed that position, or the message of
-        that id; ``calibrated`` as in ``Context.usage``.
-        """
-        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options, limit).usage(at=at, calibrated=calibrated)
-
-    def what_if(
-        self,
-        *,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> WhatIf:
-        """Return what each policy would send, side by side."""
-        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options).what_if()
-
-    def compression(
-        self,
-        *,
-        limit: int,
-        threshold: float = THRESHOLD,
-        reserve: int = 0,
-        target: float | None = None,
-        min_growth: int | None = None,
-        min_freed: int | None = None,
-        summary_tokens: int | None = None,
-        clear: bool = True,
-        settings: ReasoningSettings | Mapping[str, Any] | None = None,
-        provider: str | None = None,
-        model: str | None = None,
-        api: str | None = None,
-        base_url: str | None = None,
-        system: Any = None,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> Plan:
-        """Return whether the next request should get shorter, and how. Changes nothing.
-
-        ``limit`` is the model's whole window, ``reserve`` the part that its answer needs; above
-        ``threshold`` of the rest something is done. Without ``clear`` tool results stay as they
-        are. ``compact`` applies the plan.
-        """
-        options = ContextOptions(provider, model, api, base_url, system, tools, settings)
-        return self._context(options, limit).compression(
-            threshold=threshold,
-            reserve=reserve,
-            target=target,
-            min_growth=min_growth,
-            min_freed=min_freed,
-            summary_tokens=summary_tokens,
-            clear=clear,
-        )
+    build_request = of_context(Context.request)
+    usage = of_context(Context.usage)
+    what_if = of_context(Context.what_if)
+    compression = of_context(Context.compression)
 
     def compact(self, plan: Plan, *, summary: str | Message | None = None) -> Compaction | None:
         """Apply a plan, and return the summary, else the clearing; ``compactions`` has both.
@@ -386,11 +236,6 @@ class Session(SessionFacts):
         from reasoning_store.sessions.compaction import session_budget
 
         return session_budget(self._state.ledger, self._row.key, limit=limit, warn_at=warn_at)
-
-    def _context(self, options: ContextOptions, limit: int | None = None) -> Context:
-        from reasoning_store.sessions.context import Context
-
-        return Context(self, options, limit)
 
     def _own_branch(self) -> SessionBranch:
         return SessionBranch(self._state, self._row, self._branch)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.records import RecordedRequest, SessionRow
@@ -30,6 +31,19 @@ CHANGED = 0
 """Instead of the position of a reply: its request was made of messages that have changed since."""
 
 T = TypeVar("T")
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+class ContextNames(TypedDict, total=False):
+    """The keywords of every verb about a context: the fields of ``ContextOptions``."""
+
+    provider: str | None
+    model: str | None
+    api: str | None
+    base_url: str | None
+    system: Any
+    tools: Sequence[Mapping[str, Any]] | None
+    settings: ReasoningSettings | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,16 @@ class ContextOptions:
     @property
     def names(self) -> tuple[str | None, str | None, str | None, str | None]:
         return self.provider, self.model, self.api, self.base_url
+
+
+def spell_names(verb: Verb) -> Verb:
+    """Write the names of a context into the signature of a verb that takes them, for ``help``."""
+    found = signature(verb)
+    own = [one for one in found.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    names = signature(ContextOptions).parameters.values()
+    own += [one.replace(kind=one.KEYWORD_ONLY) for one in names]
+    verb.__signature__ = found.replace(parameters=own)  # type: ignore[attr-defined]
+    return verb
 
 
 class SessionView:

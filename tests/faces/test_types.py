@@ -7,6 +7,7 @@ error that something has another type than is stated, or none.
 from __future__ import annotations
 
 import asyncio
+import pydoc
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -287,6 +288,21 @@ def test_an_awaited_store_has_types(tmp_path: Path) -> None:
             assert_type(await session.erase(1), rs.results.Erased)
 
     asyncio.run(work())
+
+
+def test_the_verbs_that_are_made_from_a_context_have_its_keywords() -> None:
+    """For a type checker, for ``help``, and at the call."""
+    with rs.Store("sqlite://") as store:
+        session = store.session("chat-42", create=True)
+        with pytest.raises(TypeError, match="modle"):
+            session.usage(modle="kimi-k2-thinking")  # type: ignore[call-arg]
+        with pytest.raises(rs.InvalidCall, match="limit"):
+            session.compression(limit="much")  # type: ignore[arg-type]
+        assert session.context(limit=9).usage(limit=7, provider="moonshot").limit == 7
+
+    for session_face in (rs.Session, rs.AsyncSession):
+        for verb in ("build_request", "usage", "what_if", "compression", "record"):
+            assert "base_url: " in pydoc.render_doc(getattr(session_face, verb)), verb
 
 
 def test_what_goes_wrong_has_types(tmp_path: Path) -> None:
