@@ -6,17 +6,14 @@ a disk.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from concurrent.futures import Future
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -136,17 +133,13 @@ class AsyncOwner:
         *,
         on_conflict: OnConflict = "refuse",
     ) -> Imported:
-        """Store the lines of an export. See ``Owner.import_lines``.
+        """Store the lines of an export; asynchronous ones are collected first.
 
-        Cancelled, it stops where the next of asynchronous lines would come.
+        See ``Owner.import_lines``.
         """
-        if not isinstance(lines, AsyncIterable):
-            return await self._threads.run_long(
-                self._sync.import_lines, lines, on_conflict=on_conflict
-            )
-        pulled = _PulledLines(lines)
-        work = partial(self._sync.import_lines, pulled, on_conflict=on_conflict)
-        return await self._threads.run_fed(work, stop=pulled.stop)
+        if isinstance(lines, AsyncIterable):
+            lines = [line async for line in lines]
+        return await self._threads.run_long(self._sync.import_lines, lines, on_conflict=on_conflict)
 
 
 class AsyncStore(AsyncOwner):
@@ -271,34 +264,3 @@ class AsyncProfiles:
     get = awaited(Profiles.get)
     all = awaited(Profiles.all)
     drop = written(Profiles.drop)
-
-
-class _PulledLines:
-    """Asynchronous lines for a thread, which pulls them from this loop one by one."""
-
-    def __init__(self, lines: AsyncIterable[str | bytes]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._lines = aiter(lines)
-        self._asked: Future[str | bytes | None] | None = None
-        self._stopped = False
-
-    def __iter__(self) -> Iterator[str | bytes]:
-        return self
-
-    def __next__(self) -> str | bytes:
-        asked = self._asked = asyncio.run_coroutine_threadsafe(self._next_line(), self._loop)
-        if self._stopped:
-            asked.cancel()
-        line = asked.result()
-        if line is None:
-            raise StopIteration
-        return line
-
-    async def _next_line(self) -> str | bytes | None:
-        return await anext(self._lines, None)
-
-    def stop(self) -> None:
-        """Wait for no line any more: the thread that asks for one is cancelled."""
-        self._stopped = True
-        if self._asked is not None:
-            self._asked.cancel()

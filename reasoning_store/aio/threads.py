@@ -94,10 +94,6 @@ class Threads:
         """Run a long verb on threads of its own, outside the order of writes."""
         return await _hop(self._pools.usable().aside, partial(work, *args, **kwargs))
 
-    async def run_fed(self, work: Callable[[], T], *, stop: Callable[[], None]) -> T:
-        """Run work that waits for this loop; a cancellation calls ``stop``."""
-        return await _hop(self._pools.usable().aside, work, stop=stop)
-
     async def iterate(self, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """Yield what an iterator gives, which is read in a thread, a batch ahead at most."""
         items = await self.run_long(make)
@@ -175,7 +171,6 @@ async def _hop(
     work: Callable[[], T],
     *,
     may_be_dropped: bool = True,
-    stop: Callable[[], None] | None = None,
 ) -> T:
     try:
         begun = executor.submit(work)
@@ -191,8 +186,6 @@ async def _hop(
     except asyncio.CancelledError:
         if may_be_dropped and begun.cancel():
             raise  # it was still in the queue, and has done nothing
-        if stop is not None:
-            stop()
         while not waiting.done():
             try:
                 await asyncio.wait([waiting])
