@@ -22,7 +22,8 @@ from reasoning_store.server.app import make_app
 from reasoning_store.server.inspector.curl_command import curl_command
 from reasoning_store.server.inspector.live_events import live_events
 from reasoning_store.server.inspector.questions import CONTROLS, read_question, word_of
-from reasoning_store.server.inspector.session_list import fold_sub_agents, session_address
+from reasoning_store.server.inspector.session_list import session_address
+from reasoning_store.server.inspector.sub_agents import fold_sub_agents
 from reasoning_store.server.inspector.texts import result_text
 from reasoning_store.server.options import ServerOptions, read_tokens
 from reasoning_store.testing import stream

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from reasoning_store import InvalidCall, Session
 from reasoning_store.results import Hit, Owner, Page
+from reasoning_store.server.inspector.sub_agents import fold_sub_agents
 from reasoning_store.server.inspector.texts import minute, plural
 
 Within: TypeAlias = Literal["answers", "thinking", "all"]
@@ -68,24 +69,6 @@ def read_sessions(
         rows=rows,
         next=None if found.next is None else f"/?{urlencode({**given, 'after': found.next})}",
     )
-
-
-def fold_sub_agents(sessions: Sequence[Session]) -> list[list[Session]]:
-    """Return each chat with the sessions of its sub-agents after it."""
-    chats = {_name(one, "group"): one for one in reversed(sessions)}
-    folded: dict[str, list[Session]] = {}
-    for session in sessions:
-        chat, passed = session, set[str | None]([None])
-        while (parent := _name(chat, "parent")) in chats.keys() - passed:
-            passed.add(parent)
-            chat = chats[parent]
-        folded.setdefault(chat.id, [chat]).append(session)
-    return [[chat, *(one for one in rest if one.id != chat.id)] for chat, *rest in folded.values()]
-
-
-def _name(session: Session, key: str) -> str | None:
-    found = session.metadata.get(key)
-    return found if isinstance(found, str) else None
 
 
 def session_address(id: str, *, branch: int | None = None, position: int | None = None) -> str:

@@ -35,7 +35,7 @@ from reasoning_store.cli.output import (
 )
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import one_line
-from reasoning_store.server.inspector.session_list import fold_sub_agents
+from reasoning_store.server.inspector.sub_agents import fold_sub_agents
 
 _LISTED = "id title createdAt updatedAt archived preview metadata"
 _FACTS = ("client", "model")
