@@ -14,7 +14,8 @@ import json
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar
 
 from reasoning_store.conversation import codec, seals
 from reasoning_store.conversation.blocks import (
@@ -49,10 +50,8 @@ class Masker(Protocol):
         ...
 
 
-def check_masker(masker: Masker | None) -> None:
+def check_masker(masker: Masker) -> None:
     """Refuse an object that cannot mask, before anything is stored."""
-    if masker is None:
-        return
     lookback = getattr(masker, "lookback", None)
     if not callable(getattr(masker, "mask", None)) or type(lookback) is not int or lookback < 0:
         raise InvalidCall(
@@ -126,58 +125,23 @@ class StreamMasker:
             if whole.startswith(before) and before + mask(text[place:]) == whole:
                 return before, text[place:]
             # The two differ from where the match begins: so much further back is the next try.
-            shown = len(before) - _common_length(before, whole)
-            back = back + shown if shown else 2 * back + 1
+            pairs = enumerate(zip(before, whole, strict=False))
+            same = next((at for at, (one, other) in pairs if one != other), len(before))
+            back = back + len(before) - same if same < len(before) else 2 * back + 1
         return "", text
 
 
 class ArgumentsMasker(StreamMasker):
-    """Masks JSON that grows, in which an escape may hide a secret.
-
-    From the first escape on nothing is returned until the whole is there, masked as in the message.
-    If the masked whole does not begin with the pieces that were returned, the rest is left out:
-    they cannot be taken back.
-    """
-
-    __slots__ = ("_came", "_escaped", "_went")
-
-    def __init__(self, masker: Masker) -> None:
-        super().__init__(masker)
-        self._settled = None  # an escape may come, and then the whole is written anew
-        self._came: list[str] = []
-        self._went: list[str] = []
-        self._escaped = False
+    """Masks JSON that grows, in which an escape may hide a secret: all of it, at its end."""
 
     def feed(self, text: str) -> str:
-        self._came.append(text)
-        self._escaped = self._escaped or "\\" in text
-        if self._escaped:
-            return ""
-        self._went.append(super().feed(text))
-        return self._went[-1]
+        self._new.append(text)
+        return ""
 
     def finish(self) -> str:
-        rest = super().finish()
-        if self._escaped:
-            whole = _Parts(self._masker).json_text("".join(self._came)) or ""
-            went = "".join(self._went)
-            rest = whole[len(went) :] if whole.startswith(went) else ""
-        self._came.clear()
-        self._went.clear()
-        self._escaped = False
-        return rest
-
-
-def _common_length(one: str, other: str) -> int:
-    """Return how many characters two texts have in common at their beginning."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+        self._collect()
+        whole, self._held = self._held, ""
+        return _Parts(self._masker).json_text(whole) or ""
 
 
 # Messages
@@ -225,49 +189,15 @@ def mask_origin(origin: Origin, masker: Masker) -> Origin:
 
 def mask_block(block: Block, masker: Masker) -> Block:
     """Return the block without its secrets; the same object where there were none."""
+    if isinstance(block, ThinkingBlock) and block.opaque:
+        return block
+    if isinstance(block, RawBlock) and _is_sealed(block.data):
+        return block
     parts = _Parts(masker)
-    metadata = block.provider_metadata
-    match block:
-        case ThinkingBlock() if block.opaque:
-            return block
-        case RawBlock() if _is_sealed(block.data):
-            return block
-        case TextBlock():
-            return _replace_changed(
-                block, text=parts.text(block.text), provider_metadata=parts.metadata(metadata)
-            )
-        case ThinkingBlock():
-            return _replace_changed(
-                block, thought=parts.text(block.thought), provider_metadata=parts.metadata(metadata)
-            )
-        case ToolCallBlock():
-            return _replace_changed(
-                block,
-                parameters=parts.value(block.parameters),
-                arguments=parts.json_text(block.arguments),
-                provider_metadata=parts.metadata(metadata),
-            )
-        case ToolResponseBlock():
-            return _replace_changed(
-                block,
-                result=parts.result(block.result),
-                provider_metadata=parts.metadata(metadata),
-            )
-        case MediaBlock():
-            return _replace_changed(
-                block,
-                name=parts.text(block.name),
-                url=parts.text(block.url),
-                ref=parts.text(block.ref),
-                provider_metadata=parts.metadata(metadata),
-            )
-        case RawBlock():
-            return _replace_changed(
-                block,
-                data=parts.value(block.data, skip=_AS_IT_CAME),
-                kind=parts.text(block.kind),
-                provider_metadata=parts.metadata(metadata),
-            )
+    fields = _FIELDS[type(block)].items()
+    masked = {name: mask(parts, getattr(block, name)) for name, mask in fields}
+    metadata = parts.metadata(block.provider_metadata)
+    return _replace_changed(block, **masked, provider_metadata=metadata)
 
 
 def mask_metadata(metadata: Any, masker: Masker) -> Any:
@@ -370,3 +300,14 @@ class _Parts:
                 name = f"{hidden} ({copies})"
             names[name] = None
         return list(names)
+
+
+_FIELDS: Final[Mapping[type[Block], Mapping[str, Callable[[_Parts, Any], Any]]]] = {
+    TextBlock: {"text": _Parts.text},
+    ThinkingBlock: {"thought": _Parts.text},
+    ToolCallBlock: {"parameters": _Parts.value, "arguments": _Parts.json_text},
+    ToolResponseBlock: {"result": _Parts.result},
+    MediaBlock: {"name": _Parts.text, "url": _Parts.text, "ref": _Parts.text},
+    RawBlock: {"data": partial(_Parts.value, skip=_AS_IT_CAME), "kind": _Parts.text},
+}
+"""The fields of a block that may hold secrets; in addition to its metadata."""
