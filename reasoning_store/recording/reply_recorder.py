@@ -105,8 +105,8 @@ class ReplyRecorder:
         self.on_stop: Callable[[], None] | None = None
         """Ends the loop's wait for its stream, once the reply was stopped and is stored."""
         self.over = False
-        self.conflict: Conflict | None = None
-        self.failure: Exception | None = None
+        self.problem: Exception | None = None
+        """Why nothing was stored: another writer came first, or the store refused it."""
         self.stored: Stored | None = None
 
     @property
@@ -221,7 +221,7 @@ class ReplyRecorder:
             try:
                 self._store(self.draft.row)
             except Exception as failure:
-                self.failure = failure
+                self.problem = failure
         if self.on_stop is not None:
             self.on_stop()
 
@@ -239,19 +239,19 @@ class ReplyRecorder:
 
         The application's own exception goes on, with a note.
         """
-        self.failure = failure
-        self.over = True
+        self.problem, self.over = failure, True
         self.report(error)
 
     def report(self, error: BaseException | None) -> None:
         """Report once why nothing was stored: as a note on ``error``, or raised without one."""
-        problem = self.conflict or self.failure
+        problem = self.problem
         if problem is None or problem is error or self._was_reported:
             return
         self._was_reported = True
         if error is None:
             raise problem
-        what = "was ended by another writer" if problem is self.conflict else "could not be stored"
+        is_overtaken = isinstance(problem, Conflict)
+        what = "was ended by another writer" if is_overtaken else "could not be stored"
         helps = f"; {_SAVE}" if isinstance(problem, StoreBusy | StoreFull) else ""
         error.add_note(f"the interrupted reply {what}: {problem}{helps}")
 
@@ -264,10 +264,10 @@ class ReplyRecorder:
             )
         with self.draft.ending:
             if self.draft.row is not None:
+                self.problem = None
                 self._store(self.draft.row)
-                self.failure = None
-        if self.conflict is not None:
-            raise self.conflict
+        if isinstance(self.problem, Conflict):
+            raise self.problem
         return self.stored
 
     # The end
@@ -293,7 +293,7 @@ class ReplyRecorder:
             if is_mine and stop_reason(ended.message, ended.annotations) is not None:
                 self.stored = ended
             else:
-                self.conflict = conflict
+                self.problem = conflict
         except Exception as error:
             # The draft stays, so that ``save`` can end it, but its lease is not renewed.
             self.over = True

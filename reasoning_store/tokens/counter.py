@@ -83,17 +83,6 @@ class Count(NamedTuple):
     exactness: Exactness
 
 
-class Counter(Protocol):
-    """Counts the tokens of a text in one encoding; an application may bring its own."""
-
-    @property
-    def encoding(self) -> str:
-        """The encoding's name; numbers of two encodings are never added up."""
-
-    def count(self, text: str) -> Count:
-        """Count ``text`` as plain text. The same text gives the same count, from any thread."""
-
-
 _LABELS: Final = get_args(CountExactness)
 Label = TypeVar("Label", Exactness, CountExactness)
 
@@ -121,7 +110,7 @@ def counter(encoding: str = DEFAULT_ENCODING) -> Counter:
         ) from None
 
 
-class TiktokenCounter:
+class Counter:
     """Counts with tiktoken, and by estimate once it failed to load."""
 
     __slots__ = ("_encode", "_encoding", "_failure", "_load", "_warned")
@@ -132,9 +121,6 @@ class TiktokenCounter:
         self._encode: Callable[[str], Sized] | None = None
         self._failure = ""
         self._warned = False
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._encoding}>"
 
     @property
     def encoding(self) -> str:
@@ -232,6 +218,6 @@ def is_failure(error: BaseException) -> bool:
 
 
 _COUNTERS: Mapping[str, Counter] = {
-    name: TiktokenCounter(name, partial(vocabularies.load, vocabulary))
+    name: Counter(name, partial(vocabularies.load, vocabulary))
     for name, vocabulary in vocabularies.VOCABULARIES.items()
 }

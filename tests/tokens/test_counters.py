@@ -26,7 +26,7 @@ from reasoning_store.tokens.counter import (
     HARD_CUT_TOKENS,
     MOST_CHARS,
     WHOLE_CHARS,
-    TiktokenCounter,
+    Counter,
     pieces,
 )
 from tests.properties import each, examples
@@ -359,7 +359,7 @@ def test_ten_megabytes_are_handed_over_in_bounded_pieces(text: str) -> None:
     """The work is linear: every character is handed over once, in pieces of bounded length."""
     fake = Fake(lambda piece: piece)
 
-    found = TiktokenCounter("o200k_base", lambda: fake).count(text)
+    found = Counter("o200k_base", lambda: fake).count(text)
 
     lengths = [len(piece) for piece in fake.handed]
     assert len(text) == sum(lengths)
@@ -372,6 +372,6 @@ def test_ten_megabytes_are_handed_over_in_bounded_pieces(text: str) -> None:
 def test_a_count_is_the_same_again(encoding: str) -> None:
     """The same text has the same count, from another counter too."""
     for text in (*IN_THE_WORLD.values(), " " * 200_000):
-        fresh = TiktokenCounter(encoding, lambda: reference(encoding))
+        fresh = Counter(encoding, lambda: reference(encoding))
 
         assert counter(encoding).count(text) == counter(encoding).count(text) == fresh.count(text)

@@ -27,9 +27,6 @@ from reasoning_store.tokens import (
     worst,
 )
 from reasoning_store.tokens import vocabularies as shipped
-from reasoning_store.tokens.counter import (
-    TiktokenCounter,
-)
 from reasoning_store.tokens.estimate import estimate
 from tests.properties import each, examples
 from tests.tokens.counting import (
@@ -45,8 +42,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 
-def counter_with(encode: Callable[[str], Sized]) -> TiktokenCounter:
-    return TiktokenCounter("o200k_base", lambda: Fake(encode))
+def counter_with(encode: Callable[[str], Sized]) -> Counter:
+    return Counter("o200k_base", lambda: Fake(encode))
 
 
 # --- ERR-002 ------------------------------------------------------------------------------
@@ -120,7 +117,7 @@ def test_err_002_a_broken_vocabulary_degrades_with_one_warning(encoding: str, ho
     """Whatever is wrong with the file: every count is an estimate, the warning comes once."""
     vocabulary = shipped.VOCABULARIES[encoding]
     packed = broken(how, vocabulary)
-    count = TiktokenCounter(encoding, lambda: shipped.build(vocabulary, packed)).count
+    count = Counter(encoding, lambda: shipped.build(vocabulary, packed)).count
 
     with pytest.warns(RuntimeWarning, match=f"tokens of {encoding} are estimated") as warned:
         found = [count(text) for text in IN_THE_WORLD.values()]
@@ -134,7 +131,7 @@ def test_err_002_where_warnings_are_errors_the_log_has_the_notice(
 ) -> None:
     """ERR-002: the count goes on, and its reason is written down."""
     vocabulary = shipped.VOCABULARIES["o200k_base"]
-    count = TiktokenCounter("o200k_base", lambda: shipped.build(vocabulary, b"")).count
+    count = Counter("o200k_base", lambda: shipped.build(vocabulary, b"")).count
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert count("Is 91 prime?").exactness == "estimated"
@@ -152,9 +149,9 @@ def test_err_002_no_flipped_byte_is_believed(at: float, flip: int) -> None:
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        found = TiktokenCounter(
-            "cl100k_base", lambda: shipped.build(vocabulary, bytes(packed))
-        ).count("Is 91 prime?")
+        found = Counter("cl100k_base", lambda: shipped.build(vocabulary, bytes(packed))).count(
+            "Is 91 prime?"
+        )
 
     # A change in what the format leaves unused may leave every token as it was.
     assert (len(warned), found.exactness) in {(1, "estimated"), (0, "exact")}
@@ -191,7 +188,7 @@ def test_err_002_without_tiktoken_counts_are_estimates(monkeypatch: pytest.Monke
     vocabulary = shipped.VOCABULARIES["o200k_base"]
 
     with pytest.warns(RuntimeWarning, match="ModuleNotFoundError"):
-        found = TiktokenCounter("o200k_base", lambda: shipped.load(vocabulary)).count("Hello")
+        found = Counter("o200k_base", lambda: shipped.load(vocabulary)).count("Hello")
 
     assert found.exactness == "estimated"
 
@@ -224,7 +221,7 @@ def test_err_002_a_panic_while_loading_is_an_estimate() -> None:
         raise PanicException("no regex")
 
     with pytest.warns(RuntimeWarning, match="after PanicException: no regex"):
-        found = TiktokenCounter("o200k_base", load).count("Hello")
+        found = Counter("o200k_base", load).count("Hello")
 
     assert found.exactness == "estimated"
 
@@ -282,7 +279,7 @@ def test_a_time_limit_of_a_signal_handler_reaches_the_application(error: Excepti
         interrupted("load")
         return Fake(encode)
 
-    count = TiktokenCounter("o200k_base", load).count
+    count = Counter("o200k_base", load).count
     before = signal.signal(signal.SIGUSR1, handle)
     try:
         for text in ("load", "count", "long " * 9000):
@@ -313,7 +310,7 @@ def test_err_002_where_warnings_are_errors_the_first_count_is_an_estimate() -> N
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = TiktokenCounter("o200k_base", load).count("Hello")
+        found = Counter("o200k_base", load).count("Hello")
 
     assert found.exactness == "estimated"
 
@@ -332,7 +329,7 @@ def test_an_interrupt_is_not_swallowed(stop: type[BaseException]) -> None:
             raise stop
         return Fake()
 
-    interrupted = TiktokenCounter("o200k_base", load)
+    interrupted = Counter("o200k_base", load)
     with pytest.raises(stop):
         counter_with(encode).count("Hello")
     with pytest.raises(stop):
@@ -377,7 +374,7 @@ def test_threads_that_begin_together_load_once_and_agree() -> None:
         loads.append(1)
         return shipped.load(shipped.VOCABULARIES["cl100k_base"])
 
-    found = hammer(TiktokenCounter("cl100k_base", load).count, "Is 91 prime?")
+    found = hammer(Counter("cl100k_base", load).count, "Is 91 prime?")
 
     assert len(loads) == 1
     assert {Count(5, "exact")} == set(found)
@@ -393,7 +390,7 @@ def test_threads_that_fail_together_warn_once() -> None:
         raise OSError("no such file")
 
     with pytest.warns(RuntimeWarning) as warned:
-        found = hammer(TiktokenCounter("o200k_base", load).count, "Is 91 prime?")
+        found = hammer(Counter("o200k_base", load).count, "Is 91 prime?")
 
     assert (len(loads), len(warned)) == (1, 1)
     assert {"estimated"} == {count.exactness for count in found}
@@ -448,20 +445,6 @@ def test_a_thread_that_outlives_the_main_one_counts_exactly(when: str, exactness
     )
 
     assert done.stdout == f"{exactness}\n", done.stderr
-
-
-def test_another_counter_can_stand_in() -> None:
-    """The protocol asks for a name and a count; nothing has to be inherited."""
-
-    class Words:
-        encoding = "words"
-
-        def count(self, text: str) -> Count:
-            return Count(len(text.split()), "exact")
-
-    mine: Counter = Words()
-
-    assert mine.count("Is 91 prime?") == Count(3, "exact")
 
 
 @pytest.mark.parametrize(
