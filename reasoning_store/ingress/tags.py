@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_truth
-from reasoning_store.ingress.code_marks import WINDOW, CodeMarks
+from reasoning_store.ingress.code_marks import CodeMarks
 from reasoning_store.ingress.markers import NO_DELIMITERS, Grammar, Scan, compile_grammar
 
 Kind: TypeAlias = Literal["visible", "thinking"]
@@ -91,7 +91,6 @@ class TagFilter:
         "_needs_label",
         "_rejoinable",
         "_starts_inside",
-        "_stripped",
         "_trigger",
         "_whole_grammar",
     )
@@ -126,7 +125,6 @@ class TagFilter:
         self._rejoinable = ""  # held by the second lexer, always visible text
         self._is_leading = self._starts_inside  # a redundant open may still come
         self._is_untouched = self._starts_inside  # nothing of the prompt's block has come
-        self._stripped = 0
         self._finished = False
         self._update_plain()
 
@@ -203,16 +201,6 @@ class TagFilter:
         return self._kind == "thinking"
 
     @property
-    def bound(self) -> int:
-        """The most characters that ``held`` ever has: two delimiters, and a span of code."""
-        return 2 * self._whole_grammar.reach + (WINDOW if self._code is not None else 0)
-
-    @property
-    def stripped(self) -> int:
-        """How many delimiters were removed, those that a removal re-formed included."""
-        return self._stripped
-
-    @property
     def interrupted(self) -> bool:
         """A block is open: after ``finish``, the last one was never closed.
 
@@ -282,7 +270,6 @@ class TagFilter:
             self._add_thought(text[:start], runs)
         opening = self._grammar.opening
         if found := opening.find.match(text, start):
-            self._stripped += 1
             self._add_event("thinking", found.group(), "removed", runs)
             start = found.end()
         elif start == len(text) or opening.might.match(text, start):
@@ -333,7 +320,6 @@ class TagFilter:
 
     def _take_delimiter(self, token: str, runs: list[Run]) -> None:
         """Take out a delimiter of the first lexer: it closes, opens, or is only removed."""
-        self._stripped += 1
         if self._kind == "thinking":
             self._add_event("thinking", token, "end", runs)
             self._kind = "visible"
@@ -387,7 +373,6 @@ class TagFilter:
                 runs.append(Run("visible", text[start:stop], self._block))
             if delimiter is None:
                 break
-            self._stripped += 1
             self._add_event("visible", delimiter.group(), "removed", runs)
             start = delimiter.end()
         self._rejoinable = text[stop:]

@@ -8,12 +8,21 @@ from typing import NamedTuple
 from reasoning_store.ingress.tags import Run, TagFilter
 
 
+MOST_HELD = 120
+"""Two delimiters with the usual names: the most characters that a filter of them holds."""
+MOST_HELD_OF_ALL = 316
+"""The same with every family: a header of harmony with a constraint is the longest."""
+
+
 class Outcome(NamedTuple):
     """Everything that a caller can learn, adjacent pieces of one channel put together."""
 
     runs: tuple[Run, ...]
     interrupted: bool
-    stripped: int
+
+    @property
+    def stripped(self) -> int:
+        return sum(run.phase != "delta" and run.text != "" for run in self.runs)
 
     @property
     def visible(self) -> str:
@@ -56,4 +65,4 @@ def drive(
     tag_filter = TagFilter(tags, starts_inside, markers=markers, events=True)
     runs = [run for chunk in chunks for run in tag_filter.feed(chunk)]
     runs += tag_filter.finish()
-    return Outcome(joined(runs), tag_filter.interrupted, tag_filter.stripped)
+    return Outcome(joined(runs), tag_filter.interrupted)

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.importers.reply_parts import AnsweredBy
+from reasoning_store.ingress.code_marks import WINDOW
 from reasoning_store.ingress.tags import TagFilter
 from tests.ingress.channel_readings import delta, read
 from tests.ingress.tag_costs import HOSTILE, examined
+from tests.ingress.tag_runs import MOST_HELD
 from tests.properties import each, examples
 
 CODE = Path(__file__).parent.parent / "cases" / "code_tags.jsonl"
@@ -188,7 +190,7 @@ def test_held_code_is_bounded(text: str) -> None:
     for character in text:
         tag_filter.feed(character)
 
-        assert len(tag_filter.held) <= tag_filter.bound
+        assert len(tag_filter.held) <= MOST_HELD + WINDOW
 
 
 BACKTICKS: dict[str, Callable[[int], str]] = {

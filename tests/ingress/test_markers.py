@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from reasoning_store.conversation.errors import SettingError
 from reasoning_store.ingress.markers import FAMILIES, Family, compile_grammar
 from reasoning_store.ingress.tags import Run, TagFilter, split_reasoning
+from tests.ingress.tag_runs import MOST_HELD_OF_ALL
 from tests.properties import each, examples
 
 
@@ -322,4 +323,4 @@ def test_held_text_is_bounded_for_all_families(text: str) -> None:
     for char in text:
         tag_filter.feed(char)
 
-        assert len(tag_filter.held) <= tag_filter.bound
+        assert len(tag_filter.held) <= MOST_HELD_OF_ALL
