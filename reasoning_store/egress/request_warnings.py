@@ -143,7 +143,8 @@ def selection_warnings(
     host, rules = to.provider or to.contract.demanded_by or "the provider", to.contract.returning
     if demanded_messages(to.contract) is not None:
         warnings += _floor_warnings(selected, settings, to, host)
-    elif settings.include_in_context and any(map(_has_lost_ciphertext, selected)):
+    unmet = any(one.code == "floor_unmet" for one in warnings)
+    if settings.include_in_context and not unmet and any(map(_has_lost_ciphertext, selected)):
         kinds = "reasoning that the provider stores, known here by its id alone"
         warnings.append(warning("block_left_out", api=to.contract.api, kinds=kinds))
     if rules.prefix_bound is not None:

@@ -196,8 +196,11 @@ DEMANDS: Final = (
     "empty_field_in",
     "call_signature_at",
     "dummy_signature",
+    "returns_in",
+    "padded_tags",
 )
-"""The rules of a maker that hold for its models wherever they are served."""
+"""The rules of a maker that hold for its models wherever they are served, with the place of a
+thought that came in no field."""
 PARTS: Final[Mapping[str, type]] = {
     "reading": ReadingRules,
     "returning": ReturnRules,

@@ -86,7 +86,8 @@ def _with_demands(contract: Contract, model: str | None, tables: ContractTables)
     own = _row_of(maker.id, model, contract.api, tables) if maker is not None else None
     if own is None or own.returning.floor == own.returning.empty_field_in == "none":
         return contract
-    demands = {name: getattr(own.returning, name) for name in DEMANDS}
+    every = ((name, getattr(own.returning, name)) for name in DEMANDS)
+    demands = {name: value for name, value in every if value is not None}
     return replace(contract.with_rules(demands), demanded_by=own.provider)
 
 

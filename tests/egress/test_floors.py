@@ -201,17 +201,19 @@ def test_demanded_reasoning_that_cannot_be_sent_names_its_substitute(
     assert instead in warning.text
 
 
+@each("is_open", [True, False])
 @pytest.mark.parametrize(("provider", "model"), [("xai", "grok-4.3"), ("openai", "gpt-5.6")])
 def test_reasoning_that_the_provider_stores_is_not_left_out_without_a_warning(
-    provider: str, model: str
+    provider: str, model: str, is_open: bool
 ) -> None:
-    """An item has an id, and came without its ciphertext."""
+    """An item has an id, and came without its ciphertext; demanded now, or no more."""
     to: dict[str, Any] = {"provider": provider, "model": model, "api": "openai.responses"}
     summary = [{"type": "summary_text", "text": "T"}]
     function = {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
     output = [{"type": "reasoning", "id": "rs_1", "summary": summary}, function]
     reply = rs.normalize_response({"id": "r", "object": "response", "output": output}, **to)
     history = [rs.user("q"), reply, rs.tool(rs.ToolResponseBlock(call_id="call_1", result="x"))]
+    history += [] if is_open else [rs.assistant("a"), rs.user("r")]
     (warning,) = rs.select(history, settings={"reasoning.includeInContext": True}, **to).warnings
 
     assert warning.code in ("block_left_out", "floor_unmet")

@@ -48,6 +48,19 @@ def test_the_models_name_tells_the_floor_of_an_unknown_host(
     assert refusal(request.body, provider=MAKERS[model], model=model) is None
 
 
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [("think_tags", "content"), (None, "content"), ("reasoning_content", "reasoning_content")],
+)
+def test_a_thought_has_the_place_that_the_maker_reads(source: str | None, place: str) -> None:
+    """MiniMax reads its own tags, and the field that a proxy made of them."""
+    history = [LOOP[0], rs.assistant(rs.ThinkingBlock(thought="T", source_field=source), CALL)]
+    sent = rs.build_request([*history, LOOP[2]], model="MiniMax-M2", base_url=PROXY)
+
+    assert "T" in sent.body["messages"][1][place]
+    assert source != "think_tags" or sent.body["messages"][1][place] == "<think>\nT\n</think>\n"
+
+
 def test_the_floor_that_the_name_tells_can_be_switched_off() -> None:
     """The settings' letter, with the warning that names the refusal."""
     request = rs.build_request(
