@@ -128,13 +128,13 @@ def test_a_finished_stream_holds_its_text_once() -> None:
 def test_nan_and_infinity_are_kept_as_their_names(number: float) -> None:
     """JSON has no NaN; what a host put where a number belongs is reported all the same."""
     normalizer = rs.StreamNormalizer(api="openai.chat")
-    normalizer.feed({"choices": [{"index": number, "delta": {"content": "x"}}]})
+    normalizer.feed({"choices": [{"index": 0, "delta": number}]})
     normalizer.feed(delta(content="y") | {"usage": {"completion_tokens": 1, "cost": number}})
     message = normalizer.finish()
 
     text = codec.dumps(codec.message_to_json(message))
     assert codec.message_from_json(json.loads(text, parse_constant=pytest.fail)) == message
-    assert (message.metadata or {})["unknownEvents"][0]["choices"][0]["index"] == str(number)
+    assert (message.metadata or {})["unknownEvents"][0]["choices"][0]["delta"] == str(number)
     assert message.usage is not None
     assert message.usage.raw["cost"] == str(number)
 
@@ -223,6 +223,35 @@ def test_a_whole_body_that_names_itself_is_read_as_what_it_says_it_is(
     assert (message.text, message.finish_reason) == ("Hi", "completed")
     assert message.origin is not None
     assert message.origin.api == "openai.responses"
+
+
+SAID: dict[str, tuple[str, dict[str, Any]]] = {
+    "a message": (
+        "anthropic.messages",
+        {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}]},
+    ),
+    "choices": ("openai.chat", {"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}),
+    "an output": (
+        "bedrock.converse",
+        {
+            "output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}},
+            "stopReason": "end_turn",
+        },
+    ),
+}
+
+
+@each("provider", [None, "anthropic", "aws", "deepseek", "google", "openai"])
+@each("name", SAID)
+def test_a_body_is_read_by_its_form_where_a_host_speaks_several_protocols(
+    name: str, provider: str | None
+) -> None:
+    """Many hosts also speak Anthropic's protocol, or OpenAI's."""
+    api, body = SAID[name]
+    message = rs.normalize_response(body, provider=provider)
+
+    assert message.text == "Hi"
+    assert message.origin is None or message.origin.api == api
 
 
 def test_counters_are_read_by_the_names_they_are_written_by() -> None:

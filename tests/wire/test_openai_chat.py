@@ -19,7 +19,7 @@ from reasoning_store.conversation.chunks import (
     TextChunk,
     UnknownChunk,
 )
-from reasoning_store.ingress.normalizer import normalize_response
+from reasoning_store.ingress.normalizer import StreamNormalizer, normalize_response
 from reasoning_store.wire import call_ids, contract_lookup
 from tests.properties import each
 from tests.wire.cases import Case, params
@@ -419,6 +419,18 @@ BOTH = [("c1", "f", '{"a":1}'), ("c2", "g", "{}")]
 def test_calls_are_told_apart_however_a_host_numbers_them(events: list[Any]) -> None:
     """An index, an id, both, or only the order in which they come."""
     assert calls(*events) == BOTH
+
+
+@pytest.mark.parametrize("none", [-1, "0", 0.5, True, float("nan"), None])
+def test_a_choice_whose_number_is_none_has_its_place(none: Any) -> None:
+    """An answer is not lost because its host counts wrongly, streamed and whole."""
+    choices = [{"index": none, "delta": {"content": text}} for text in ("a", "b")]
+    normalizer = StreamNormalizer()
+    normalizer.feed({"choices": choices})
+    told = [{"index": none, "message": {"content": "a"}, "finish_reason": "stop"}]
+
+    assert (normalizer.finish().text, *(other.text for other in normalizer.others)) == ("a", "b")
+    assert normalize_response({"choices": told}).text == "a"
 
 
 @each("host_id", [None, ""])

@@ -51,6 +51,27 @@ def test_ids_that_change_with_every_event_do_not_tear_an_item_apart() -> None:
     assert message.tool_calls[0].arguments == '{"city":"Oslo"}'
 
 
+@pytest.mark.parametrize("name", ["output_text.annotation.added", "output_text_annotation.added"])
+def test_a_citation_that_streams_is_that_of_the_whole_response(name: str) -> None:
+    """OpenAI's documents and its streams spell the event differently."""
+    cited = {"type": "url_citation", "url": "https://met.no", "start_index": 0, "end_index": 3}
+    item = said("Oslo is cold.")
+    item["content"][0]["annotations"] = [cited]
+    part = {"content_index": 0, "annotation_index": 0, "annotation": cited}
+    message = streamed(
+        [
+            item_event("added", said(status="in_progress")),
+            about("output_text.delta", "msg_1", content_index=0, delta="Oslo is cold."),
+            about(name, "msg_1", **part),
+            ended(),
+        ]
+    )
+
+    assert (message.blocks[0].provider_metadata or {})["annotations"] == [cited]
+    assert unknown_in(message) == 0
+    assert message.text == whole(ended(item)["response"]).text
+
+
 def test_places_that_several_items_share_do_not_mix_them() -> None:
     """Some gateways give every item of a stream the same output_index."""
     events = [

@@ -153,11 +153,14 @@ class AnthropicReader(EventReader):
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:
-    """Whether an event carries a mark that no other protocol has."""
-    if event.get("type") == "message_start":
+    """Whether an event, or a whole message, carries a mark that no other protocol has."""
+    kind = event.get("type")
+    if kind == "message_start":
         message = plain_value(event.get("message"))
         return isinstance(message, Mapping) and message.get("type") == "message"
-    return event.get("type") == "content_block_start" and "content_block" in event
+    if kind == "message":
+        return isinstance(event.get("content"), list)
+    return kind == "content_block_start" and "content_block" in event
 
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:

@@ -243,9 +243,10 @@ def _is_call(kind: str, value: Any) -> bool:
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:
-    """Whether an event carries a mark that no other protocol has."""
+    """Whether an event, or a whole response, carries a mark that no other protocol has."""
     members = {name for name, value in event.items() if value is not None}
-    return len(members) == 1 and members <= BedrockReader.events.keys()
+    is_event = len(members) == 1 and members <= BedrockReader.events.keys()
+    return is_event or {"output", "stopReason"} <= members
 
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:

@@ -124,9 +124,10 @@ class ChatReader(ProtocolReader):
         self, raw: Any, place: int, event: Mapping[str, Any], out: list[Chunk], wrong: list[Any]
     ) -> None:
         item = shallow_dict(raw)
-        if not isinstance(item, dict) or (index := _index(item, place)) is None:
+        if not isinstance(item, dict):
             wrong.append(raw)
             return
+        index = _index(item, place)
         choice = known = self._choices.get(index)
         if choice is None:
             choice = ChoiceReader(self._fields, index)
@@ -213,12 +214,12 @@ class ChatReader(ProtocolReader):
 
 
 def has_mark(event: Mapping[str, Any]) -> bool:
-    """Whether an event carries a mark that no other protocol has."""
+    """Whether an event, or a whole response, carries a mark that no other protocol has."""
     choices = event.get("choices")
     if event.get("object") == "chat.completion.chunk":
         return True
     first = plain_value(choices[0]) if isinstance(choices, list) and choices else None
-    return isinstance(first, Mapping) and "delta" in first
+    return isinstance(first, Mapping) and not first.keys().isdisjoint({"delta", "message"})
 
 
 def parse_response(body: Any, contract: Contract) -> list[Chunk]:
@@ -240,8 +241,8 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
             message = {}  # Azure's filter took all of it
         if not isinstance(message, dict):
             raise WireError(f"{contract.api}: choices[{place}] has no message")
-        reason, index = item.get("finish_reason"), _index(item, place)
-        choice = ChoiceReader(fields, place if index is None else index, whole=True)
+        reason = item.get("finish_reason")
+        choice = ChoiceReader(fields, _index(item, place), whole=True)
         if (origin := _new_origin(choice, response)) is not None:
             out.append(origin)
         choice.read_metadata(item, out)
@@ -301,10 +302,10 @@ def _read_error(raw: Any, choice: int, out: list[Chunk], wrong: list[Any]) -> No
         wrong.append({"error": raw})
 
 
-def _index(item: Mapping[str, Any], place: int) -> int | None:
+def _index(item: Mapping[str, Any], place: int) -> int:
     """Return a choice's number; where it has none, its place among the others is as good."""
     index = item.get("index")
-    return place if index is None else index if is_index(index) else None
+    return index if is_index(index) else place
 
 
 def _new_origin(choice: ChoiceReader, event: Mapping[str, Any]) -> OriginChunk | None:
