@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from reasoning_store.ingress.tags import Run, TagFilter
 
-
 MOST_HELD = 120
 """Two delimiters with the usual names: the most characters that a filter of them holds."""
 MOST_HELD_OF_ALL = 316
