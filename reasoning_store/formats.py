@@ -117,12 +117,14 @@ def read_reply(
 
 
 def _unread_fields(one: RequestMessage, message: Message) -> dict[str, Any]:
-    """Return the other fields, or all if more was unreadable than the message keeps."""
+    """Return the fields that the message lacks, or all if it does not keep what was unreadable."""
     value = one.parts[0]
     kept = (message.metadata or {}).get("unknownEvents", ())
     if read_counters(message.metadata).unknown_chunks > len(kept):
         return dict(value)
-    return other_fields(value, one.read_fields)
+    parts = [part for event in kept for part in (event if isinstance(event, list) else [event])]
+    kept_names = {name for part in parts if isinstance(part, Mapping) for name in part}
+    return other_fields(value, {*one.read_fields, *kept_names})
 
 
 def write_messages(

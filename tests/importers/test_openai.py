@@ -49,6 +49,18 @@ def test_a_dirty_chat_is_counted_to_the_last_delimiter() -> None:
     ]
 
 
+def test_a_field_that_nobody_named_is_stored_once() -> None:
+    """Where it is counted; a number and a word that are no content are in the source."""
+    said = {"role": "assistant", "content": "x", "cot": "Plan.", "more": {"a": 1}, "cost": 2}
+    (message,) = messages({"messages": [said]})
+
+    assert message.metadata == {
+        "unknownChunks": 1,
+        "unknownEvents": [[{"cot": "Plan."}, {"more": {"a": 1}}]],
+        "source": {"cost": 2},
+    }
+
+
 def test_a_chat_keeps_its_reasoning_with_its_seals() -> None:
     """Tags, fields and entries become blocks; entries stay in order, with their seals."""
     thoughts = [block for message in messages(*dirty.CHAT) for block in message.thinking]
@@ -100,7 +112,7 @@ def test_unknown_parts_are_kept() -> None:
 
     assert found[0].metadata == {"source": {"role": "developer"}}
     assert found[1].metadata == {"source": {"name": "ada"}}
-    assert (found[4].metadata or {})["source"] == {"mood": "sure"}
+    assert (found[4].metadata or {})["unknownEvents"] == [{"mood": "sure"}]
     assert found[6].blocks[-1] == RawBlock(data={"type": "hologram", "data": 1})
 
 
