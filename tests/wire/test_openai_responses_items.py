@@ -57,7 +57,7 @@ def test_a_citation_that_streams_is_that_of_the_whole_response(name: str) -> Non
     cited = {"type": "url_citation", "url": "https://met.no", "start_index": 0, "end_index": 3}
     item = said("Oslo is cold.")
     item["content"][0]["annotations"] = [cited]
-    part = {"content_index": 0, "annotation_index": 0, "annotation": cited}
+    part: dict[str, Any] = {"content_index": 0, "annotation_index": 0, "annotation": cited}
     message = streamed(
         [
             item_event("added", said(status="in_progress")),
