@@ -14,6 +14,7 @@ from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.codec import message_to_json
 from reasoning_store.egress.functions import write_message
+from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.normalizer import Tags, normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
 from reasoning_store.wire.content_parts import read_blocks
@@ -70,7 +71,7 @@ def read_message(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: Tags = "always",
+    tags: Tags = DEFAULT_TAGS,
     usage: Mapping[str, Any] | None = None,
 ) -> Message:
     """Return a message of a request, whose role is one of the protocol's.
@@ -101,7 +102,7 @@ def read_reply(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: Tags = "always",
+    tags: Tags = DEFAULT_TAGS,
 ) -> Message:
     """Return a reply that was kept in the form of a response."""
     return normalize_response(

@@ -26,6 +26,7 @@ from reasoning_store.importers.archives import (
 from reasoning_store.importers.documents import Source, read_entries, source_name
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.values import Conversation
+from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ledger.database import files
 
 _Reader: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
@@ -119,7 +120,7 @@ def conversations(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: str | Iterable[str] = "always",
+    tags: str | Iterable[str] = DEFAULT_TAGS,
     name: str | None = None,
 ) -> Iterator[Conversation]:
     """Return the conversations of a source in a format, by default the one that it is in.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.importers.source_messages import list_field, object_field, text_field
+from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.wire.tools import parse_arguments
 
 DETAILS: Final = "reasoning_details"
@@ -98,7 +99,7 @@ class AnsweredBy:
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
-    tags: str | Iterable[str] = "always"  # programs write thoughts into text, whoever answered
+    tags: str | Iterable[str] = DEFAULT_TAGS  # programs write thoughts into text, whoever answered
 
     def ingress_options(
         self, *, provider: str | None = None, model: str | None = None

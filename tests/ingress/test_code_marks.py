@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
+from reasoning_store import formats
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.ingress.code_marks import WINDOW
 from reasoning_store.ingress.tags import TagFilter
@@ -51,6 +52,8 @@ def test_tags_quoted_in_code_are_text_in_messages(name: str) -> None:
         assert told(streamed(chunks)) == expected
     assert told(whole(text)) == told(rs.normalize_response(text)) == expected
     assert told(whole(text, **AnsweredBy().ingress_options())) == expected
+    (kept,) = formats.read_messages([{"role": "assistant", "content": text}], api="openai.chat")
+    assert told(kept) == expected
 
 
 @each("name", CASES)
