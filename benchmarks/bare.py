@@ -35,6 +35,7 @@ _THINKING = (
     "SELECT position, ordinal, tokens, source_field, thought, data, is_hidden"
     f" FROM thinking_blocks {_RANGE}, ordinal"
 )
+_NARROW = f"SELECT position, role, origin, visible, exactness, flags, shape FROM messages {_RANGE}"
 _ROLES = f"SELECT position, role FROM messages {_RANGE}"
 _THOUGHTS = f"SELECT position, source_field, thought FROM thinking_blocks {_RANGE}, ordinal"
 _SIGNED = f"SELECT position, thought, data FROM thinking_blocks {_RANGE}, ordinal"
@@ -193,6 +194,13 @@ def rendered_signed(execute: Execute, first: int, last: int) -> list[dict[str, A
     return messages
 
 
+def narrow(execute: Execute, first: int, last: int) -> tuple[int, int]:
+    """Return what the messages of a range count, and their thinking: without any text."""
+    rows = list(execute(_NARROW, (KEY, first, last)))
+    shapes = json.loads(f"[{','.join([row[-1] for row in rows if row[-1]])}]")
+    return sum([row[3] for row in rows]), sum([own[1] for each in shapes for own in each])
+
+
 def head(execute: Execute) -> int:
     """Return the position of the last message."""
     ((next_position,),) = execute(
@@ -203,21 +211,14 @@ def head(execute: Execute) -> int:
 
 # Writing
 
-_TAKE = """UPDATE branches SET next_position = next_position + 2,
-    sum_visible = sum_visible + ?, sum_portable = sum_portable + ?, turn_start = next_position,
-    last_thinking = next_position + 1
-    WHERE session_key = ? AND branch = 1
-    RETURNING next_position - 2, sum_visible, sum_portable"""
-_MESSAGE_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
-    thinking, exactness, has_call, shape, digest, sum_visible, sum_portable,
-    sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    input, output, reasoning, clearable, sum_clearable, origin"""
-_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 27)})"
+_TAKE = """UPDATE branches SET next_position = next_position + 2
+    WHERE session_key = ? AND branch = 1 RETURNING next_position - 2"""
+_QUESTION_COLUMNS = """session_key, branch, position, id, role, status, created_at, visible,
+    thinking, exactness, flags, clearable, digest"""
+_MESSAGE_COLUMNS = f"{_QUESTION_COLUMNS}, shape, input, output, reasoning, origin"
+_INSERT_REPLY = f"INSERT INTO messages ({_MESSAGE_COLUMNS}) VALUES ({', '.join('?' * 18)})"
 # A column that stays NULL is not named: the driver takes longer over None than over a text.
-_INSERT_QUESTION = f"""INSERT INTO messages (session_key, branch, position, id, role, status,
-    created_at, visible, thinking, exactness, has_call, digest, sum_visible, sum_portable,
-    sum_portable_calls, turn_start, turn_has_call, last_thinking, sum_reported, sum_estimated,
-    clearable, sum_clearable) VALUES ({", ".join("?" * 22)})"""
+_INSERT_QUESTION = f"INSERT INTO messages ({_QUESTION_COLUMNS}) VALUES ({', '.join('?' * 13)})"
 _INSERT_ASKED = "INSERT INTO bodies (session_key, branch, position, text) VALUES (?,?,?,?)"
 _INSERT_ANSWER = "INSERT INTO bodies (session_key, branch, position, text, data) VALUES (?,?,?,?,?)"
 _INSERT_THINKING = """INSERT INTO thinking_blocks
@@ -228,6 +229,7 @@ _REPLY = json.dumps(
     {"usage": [*USAGE.values(), None, None], "finishReason": "stop"}, separators=(",", ":")
 )
 _DIGEST = bytes(16)
+_STARTS_TURN = 2
 _MAKER = json.dumps(MAKER, separators=(",", ":"))
 _ORIGIN = origin_number(_MAKER)
 """The number under which a session has the maker of its replies."""
@@ -243,27 +245,13 @@ def write_maker(execute: Any) -> None:
 def append(execute: Any, turn: Turn, counts: tuple[int, int, int], now: int) -> None:
     """Write one turn within the caller's transaction."""
     asked, thought, answered = counts
-    ((first, visible, portable),) = execute(_TAKE, (asked + answered + 8, thought, KEY)).fetchall()
+    ((first,),) = execute(_TAKE, (KEY,)).fetchall()
     shape = f'[[0,{thought},32,"reasoning_content"]]'
-    about = "complete", now
-    asking = (asked + 4, 0, 0, 0, _DIGEST)
-    after_asking = (
-        visible - answered - 4,
-        portable - thought,
-        0,
-        first,
-        0,
-        first - 1 or None,
-        0,
-        0,
-    )
-    replying = (answered + 4, thought, 0, 0, shape, _DIGEST)
-    after_replying = (visible, portable, 0, first, 0, first + 1, 0, 0)
-    used = (USAGE["input"], USAGE["output"], USAGE["reasoning"], 0, 0, _ORIGIN)
-    place = (KEY, 1, first, f"{now}-{first}", "user", *about)
-    execute(_INSERT_QUESTION, (*place, *asking, *after_asking, 0, 0))
-    place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", *about)
-    execute(_INSERT_REPLY, (*place, *replying, *after_replying, *used))
+    used = (shape, USAGE["input"], USAGE["output"], USAGE["reasoning"], _ORIGIN)
+    place = (KEY, 1, first, f"{now}-{first}", "user", "complete", now)
+    execute(_INSERT_QUESTION, (*place, asked + 4, 0, 0, _STARTS_TURN, 0, _DIGEST))
+    place = (KEY, 1, first + 1, f"{now}-{first + 1}", "assistant", "complete", now)
+    execute(_INSERT_REPLY, (*place, answered + 4, thought, 0, 0, 0, _DIGEST, *used))
     execute(_INSERT_ASKED, (KEY, 1, first, turn.asked))
     execute(_INSERT_ANSWER, (KEY, 1, first + 1, turn.answered, _REPLY))
     execute(_INSERT_THINKING, (KEY, first + 1, thought, turn.thought))
@@ -279,21 +267,19 @@ def write(connection: Any, turn: Turn, counts: tuple[int, int, int], now: int) -
 
 
 POSTGRES_TURN = f"""WITH old AS (
-    UPDATE branches SET next_position = next_position + 2,
-        sum_visible = sum_visible + %(visible)s, sum_portable = sum_portable + %(thought)s,
-        turn_start = next_position, last_thinking = next_position + 1
+    UPDATE branches SET next_position = next_position + 2
     WHERE session_key = %(key)s AND branch = 1
-    RETURNING next_position - 2 AS first, sum_visible, sum_portable
+    RETURNING next_position - 2 AS first
 ), made AS (
     INSERT INTO messages ({_MESSAGE_COLUMNS})
     SELECT %(key)s, 1, first, %(id)s::text || first, 'user', 'complete', %(now)s, %(asked)s, 0,
-        0, 0, NULL, %(digest)s, sum_visible - %(answered)s, sum_portable - %(thought)s, 0, first,
-        0, first - 1, 0, 0, NULL::bigint, NULL::bigint, NULL::bigint, 0, 0, NULL::bigint
+        0, {_STARTS_TURN}, 0, %(digest)s, NULL, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bigint
         FROM old
     UNION ALL
     SELECT %(key)s, 1, first + 1, %(id)s::text || (first + 1), 'assistant', 'complete', %(now)s,
-        %(answered)s, %(thought)s, 0, 0, %(shape)s, %(digest)s, sum_visible, sum_portable, 0,
-        first, 0, first + 1, 0, 0, %(input)s, %(output)s, %(reasoning)s, 0, 0, %(origin)s
+        %(answered)s, %(thought)s, 0, 0, 0, %(digest)s, %(shape)s, %(input)s, %(output)s,
+        %(reasoning)s, %(origin)s
         FROM old
 ), in_bodies AS (
     INSERT INTO bodies (session_key, branch, position, text, data)
@@ -315,7 +301,6 @@ def postgres_turn(turn: Turn, counts: tuple[int, int, int], now: int) -> dict[st
     asked, thought, answered = counts
     return {
         "key": KEY,
-        "visible": asked + answered + 8,
         "asked": asked + 4,
         "answered": answered + 4,
         "thought": thought,

@@ -141,13 +141,11 @@ def load(*, thinking: bool, objects: bool = False) -> Prepare:
 
 @contextmanager
 def usage(setting: Setting) -> Iterator[Sample]:
-    """The one row that any number about the head needs."""
-    read = """SELECT sum_visible, sum_portable, sum_portable_calls, opaque, turn_start,
-        last_thinking FROM branches WHERE session_key = ? AND branch = 1"""
+    """The sums of the columns that a count is made of; no policy is applied."""
     with closing(bare.connect(filled(setting))) as connection:
         yield timed(
             setting,
-            lambda: connection.execute(read, (bare.KEY,)).fetchall(),
+            lambda: bare.narrow(connection.execute, 1, setting.size),
             len(POLICIES) * setting.repeats,
         )
 

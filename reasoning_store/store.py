@@ -91,7 +91,9 @@ class Store(Owner):
 
         ``progress`` is called with about the share that is done, from 0 to 1.
         """
-        return self._state.ledger.audit.verify(encodings=ENCODINGS, progress=progress)
+        return self._state.ledger.audit.verify(
+            encodings=ENCODINGS, count=self._state.count, progress=progress
+        )
 
     def backup(self, path: str | PathLike[str], *, overwrite: bool = False) -> BackedUp:
         """Write a copy of an embedded database while it is in use, and compare it.

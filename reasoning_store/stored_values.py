@@ -229,7 +229,7 @@ def branch(row: BranchRow, *, current: int) -> Branch:
         id=row.number,
         parent=row.parent,
         first=row.first,
-        head=row.totals.position,
+        head=row.head,
         created_at=time_of(row.created_at),
         is_current=row.number == current,
     )
@@ -262,11 +262,11 @@ def as_public_conflict(conflict: Conflict) -> Conflict:
 def versions(moment: HistorySnapshot, mine: int) -> dict[int, tuple[Version, ...]]:
     """Return, by position, the versions of the messages where branches first differ from one."""
     here = next(row for row in moment.branches if row.number == mine)
-    head = here.totals.position if moment.draft is None else moment.draft.position
+    head = here.head if moment.draft is None else moment.draft.position
     found: dict[int, dict[int, BranchRow]] = {}
     for other in moment.branches:
         differ = _common(here.segments, other.segments) + 1
-        if differ <= min(other.totals.position, head):
+        if differ <= min(other.head, head):
             # Of branches that share a message there: the one that it was written on names it.
             own = _written_on(other, differ)
             of = found.setdefault(differ, {})

@@ -68,7 +68,7 @@ def step(session: rs.Session, kind: str, at: int, target: Target, name: str) -> 
                 session.compact(plan, summary="They talked." if plan.to_summarize else None)
         case "clear":
             ledger, here = session._state.ledger, (session._row.key, session.branch_id)
-            closed = (ledger.branches.totals(*here).turn_start or 1) - 1
+            closed = (ledger.branches.turn_start(*here) or 1) - 1
             done = cleared_upto(session)
             if done < closed:
                 clear(ledger, *here, done + 1 + at % (closed - done))

@@ -90,8 +90,8 @@ WORKLOADS: tuple[Workload, ...] = (
         promise="context usage, any policy",
         sizes=_LENGTHS,
         judged=_JUDGED,
-        growth="flat",
-        bounds=(Bound(1 / 2_000, RECOUNTING),),
+        growth="linear",
+        bounds=(Bound(0.003, CLASS),),
         contenders=(
             who.ours(ours.usage),
             who.floor(floors.usage),

@@ -10,11 +10,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple, Protocol
 
-MOST_LAST_THINKERS = 1
-"""How many of the last messages with thinking have a rank of their own, from the end.
-
-A strip policy can name no more; requests and running totals both work with this number.
-"""
+LAST_RANK = 1
+"""The rank of every message that is not the last one with thinking."""
 
 
 class MessageInView(Protocol):
@@ -34,7 +31,7 @@ class TurnPosition(NamedTuple):
     """The position of one message, relative to the open turn and to the last thinking."""
 
     rank: int
-    """How many later messages have thinking, at most ``MOST_LAST_THINKERS``: 0 is the last one."""
+    """How many later messages have thinking, at most ``LAST_RANK``: 0 is the last one."""
     in_open_turn: bool
     """It lies in the open turn."""
     has_call: bool
@@ -45,7 +42,7 @@ class TurnPosition(NamedTuple):
 
 _POSITIONS = {
     place: TurnPosition(*place)
-    for place in product(range(MOST_LAST_THINKERS + 1), (False, True), (False, True), (False, True))
+    for place in product(range(LAST_RANK + 1), (False, True), (False, True), (False, True))
 }
 
 
@@ -59,8 +56,8 @@ def turn_positions(view: Sequence[MessageInView]) -> list[TurnPosition]:
     rank = 0
     for number in range(len(view) - 1, -1, -1):
         has_thinking = view[number].has_thinking
-        own = rank if has_thinking else MOST_LAST_THINKERS
+        own = rank if has_thinking else LAST_RANK
         positions.append(_POSITIONS[own, number >= start, calls[number], open_call])
-        if has_thinking and rank < MOST_LAST_THINKERS:
+        if has_thinking and rank < LAST_RANK:
             rank += 1
     return positions[::-1]

@@ -9,8 +9,8 @@ and each can be taken back, because none deletes anything:
     summarize   put a summary in the place of a closed range
 
 A range ends at the end of a closed turn: it never includes a part of the open turn, and never
-separates a call from its response. The cut is found by a search over running totals, so a plan
-reads a number of rows that grows with the logarithm of the conversation.
+separates a call from its response. The cut is found by a search over sums of the view, which is
+read once and without texts.
 
 Three numbers keep plans from following one another too fast. A plan acts above ``trigger_at``;
 its steps aim at the *target*, well below; and after a change the next plan waits until the

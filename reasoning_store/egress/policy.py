@@ -1,8 +1,7 @@
 """Strip policies and floors, as tables over the position of a message.
 
-A selection asks for the position of every message; a usage asks for the few kinds of positions
-that there are, and weighs each with the tokens that the ledger carries for it. Both use the
-functions below, so a count cannot disagree with the request that is built (BR-004).
+A selection asks for the position of every message, for a count as for the request that is built
+(BR-004).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class StripPolicy:
     keeps: Callable[[TurnPosition], bool]
     """Whether the thinking of a message at this position stays in the history."""
     distinguished_thinkers: int = 0
-    """How many of the last messages with thinking it distinguishes, at most ``MOST_LAST_THINKERS``.
+    """How many of the last messages with thinking it distinguishes, at most ``LAST_RANK``.
 
     With any, a thought that was sent is left out when a later message has some."""
     strictness: int

@@ -13,7 +13,7 @@
     media_left_out     media of a kind that the model does not take are left out
 
 Each repair is a warning, and so is each change of the order of messages (``message_order``).
-Counts ignore repairs, as they are made from the running totals: a block that is left out still
+Counts ignore repairs, as they are made from the selection alone: a block that is left out still
 counts, an added one does not. Two changes give no warning: metadata and source fields of another
 provider are taken off, and call ids that the target refuses are mapped by a pure function, in call
 and response alike.

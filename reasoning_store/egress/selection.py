@@ -15,21 +15,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from reasoning_store.conversation.blocks import (
-    Counts,
-    Message,
-    Origin,
-    ThinkingBlock,
-    with_blocks,
-)
+from reasoning_store.conversation.blocks import Counts, Message, Origin, with_blocks
 from reasoning_store.conversation.settings import SettingValues
-from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.egress.admissibility import Admissibility, origin_cause
 from reasoning_store.egress.policy import is_demanded, strip_policy
 from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import REASONS, Selection, Verdict, VerdictRule, ViewedMessage
+from reasoning_store.egress.verdicts import (
+    REASONS,
+    JudgedMessage,
+    Selection,
+    Verdict,
+    VerdictRule,
+    ViewedMessage,
+)
 from reasoning_store.wire.contract import Contract
 
 
@@ -51,27 +51,22 @@ def select(
 
     ``inputs_digest`` is the digest of the system and tools that will be sent.
     """
-    admissibility = Admissibility(to)
-    reasons = _Reasons(settings, to)
+    verdicts_of_each = judge(view, positions, settings, to)
     owes = settings.floor == "provider" and _owes_any(to.contract)
     messages: list[Message] = []
     numbers: list[int] = []
     owed: list[bool] = []
     verdicts: list[Verdict] = []
-    verdicts_of_each: list[Sequence[Verdict]] = []
     is_whole = True
-    for item, position in zip(view, positions, strict=True):
+    for item, position, own_verdicts in zip(view, positions, verdicts_of_each, strict=True):
         message = item.message
-        own_verdicts: Sequence[Verdict] = ()
-        if item.counts.thinking:  # EC-001: no thinking, no verdict.
-            own_verdicts = _block_verdicts(item, position, settings, admissibility, reasons)
+        if own_verdicts:
             verdicts += own_verdicts
             left_out = [verdict.block for verdict in own_verdicts if not verdict.kept]
             if item.unread:
                 is_whole &= len(left_out) == len(own_verdicts)
             elif left_out:
                 message = _without_blocks(message, left_out)
-        verdicts_of_each.append(own_verdicts)
         if message.blocks:  # a message without blocks is left out
             messages.append(message)
             numbers.append(item.number)
@@ -85,6 +80,24 @@ def select(
         verdicts=tuple(verdicts),
         warnings=selection_warnings(selected, settings, to, inputs_digest),
     )
+
+
+def judge(
+    view: Sequence[JudgedMessage],
+    positions: Sequence[TurnPosition],
+    settings: SettingValues,
+    to: Target,
+) -> list[Sequence[Verdict]]:
+    """Return the verdicts of each message of a view: what a request and every count is made of."""
+    admissibility = Admissibility(to)
+    reasons = _Reasons(settings, to)
+    return [
+        # EC-001: no thinking, no verdict.
+        _block_verdicts(item, position, settings, admissibility, reasons)
+        if item.counts.thinking
+        else ()
+        for item, position in zip(view, positions, strict=True)
+    ]
 
 
 def decide(
@@ -135,36 +148,28 @@ def make_view(messages: Iterable[Message], counts: Iterable[Counts]) -> list[Vie
 
 
 def _block_verdicts(
-    item: ViewedMessage,
+    item: JudgedMessage,
     position: TurnPosition,
     settings: SettingValues,
     admissibility: Admissibility,
     reasons: _Reasons,
 ) -> list[Verdict]:
     """Decide about the thinking blocks of one message."""
-    message = item.message
-    unsendable = _unsendable_because(message)
+    unsendable = _unsendable_because(item)
     tokens = iter(item.counts.thinking)
+    origin = item.origin
     verdicts = []
-    for number, thinking in _thinking_of(item):
+    for number, thinking in item.thinking:
         inadmissible: VerdictRule | None = "no_place"
         if unsendable is None:
-            inadmissible = admissibility.inadmissible_because(thinking, message.origin)
+            inadmissible = admissibility.inadmissible_because(thinking, origin)
         kept, rule = decide(inadmissible, settings, position, admissibility.to)
-        reason = unsendable or reasons.find(rule, message.origin)
+        reason = unsendable or reasons.find(rule, origin)
         verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
     return verdicts
 
 
-def _thinking_of(item: ViewedMessage) -> list[tuple[int, ThinkingBlock | ThinkingHeader]]:
-    """Return the thinking of a message, read or not, with its place among the blocks."""
-    if item.unread:
-        return [(header.place, header) for header in item.unread]
-    blocks = enumerate(item.message.blocks)
-    return [(number, block) for number, block in blocks if isinstance(block, ThinkingBlock)]
-
-
-def _unsendable_because(message: Message) -> str | None:
+def _unsendable_because(message: JudgedMessage) -> str | None:
     """Return why no thinking of a message can be sent to any target."""
     if message.status == "streaming":
         return "the reply is still being written"

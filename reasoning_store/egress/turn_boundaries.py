@@ -2,9 +2,7 @@
 
 Theory. A turn is a real user message and all that follows it up to the next one, and the open
 turn is the last. A turn stays whole, so a call keeps its response and reasoning keeps its call.
-A range that has a summary is taken whole or not at all. Each question is a search over the
-running totals of message rows, so it reads a number of rows that grows with the logarithm of
-the conversation.
+A range that has a summary is taken whole or not at all. Each question is a search over the view.
 """
 
 from __future__ import annotations

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from reasoning_store.conversation.blocks import (
     Counts,
     Message,
+    Origin,
+    Role,
+    Status,
+    ThinkingBlock,
 )
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
@@ -93,6 +97,23 @@ class RequestWarning:
         return f"{self.code}: {self.text}"
 
 
+class JudgedMessage(Protocol):
+    """A message of a view as a selection judges it: read whole, or without any block."""
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def role(self) -> Role: ...
+    @property
+    def status(self) -> Status: ...
+    @property
+    def origin(self) -> Origin | None: ...
+    @property
+    def counts(self) -> Counts: ...
+    @property
+    def thinking(self) -> Sequence[tuple[int, ThinkingBlock | ThinkingHeader]]: ...
+
+
 class ViewedMessage(NamedTuple):
     """One message of a view, with its counts and the number that verdicts give it."""
 
@@ -117,6 +138,26 @@ class ViewedMessage(NamedTuple):
     @property
     def has_thinking(self) -> bool:
         return bool(self.counts.thinking)
+
+    @property
+    def role(self) -> Role:
+        return self.message.role
+
+    @property
+    def status(self) -> Status:
+        return self.message.status
+
+    @property
+    def origin(self) -> Origin | None:
+        return self.message.origin
+
+    @property
+    def thinking(self) -> Sequence[tuple[int, ThinkingBlock | ThinkingHeader]]:
+        """Its thinking, read or not, with its place among the blocks."""
+        if self.unread:
+            return [(header.place, header) for header in self.unread]
+        blocks = enumerate(self.message.blocks)
+        return [(number, block) for number, block in blocks if isinstance(block, ThinkingBlock)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -148,7 +148,7 @@ class _Planner:
     def _head(self, branch: int) -> int:
         if branch in self.heads or self._row is None:
             return self.heads.get(branch, 0)
-        return self._ledger.branches.totals(self._row.key, branch).position
+        return self._ledger.branches.get(self._row.key, branch).head
 
     def _has_draft(self, branch: int) -> bool:
         if self._row is None or branch not in self._stored_branches():

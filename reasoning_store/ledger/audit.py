@@ -1,10 +1,9 @@
 """The SQL of verifying: stored rows, compared with the rows that would be written now.
 
 A message is read back, its columns are made from it anew and compared with those in its row:
-digest, counts, shape, sums of usage. Its state has to follow from the one before, so that one
-damaged row is one problem and not one for each message after it. Around the messages: lineages,
-gaps, heads, origins, compactions, drafts, and rows that belong to nothing. ``audit_session``
-verifies a session's own row.
+digest, shape, flags, usage. The caller counts each message again, outside of the transaction.
+Around the messages: lineages, gaps, origins, compactions, drafts, and rows that belong to nothing.
+``audit_session`` verifies a session's own row.
 
 Each function reads one snapshot and returns problems with their place, never with the text there.
 It knows the rules of the tables, and changes nothing.
@@ -31,10 +30,10 @@ from reasoning_store.ledger.database.statement import Statement, driver
 from reasoning_store.ledger.message_columns import CHECKED
 from reasoning_store.ledger.records import (
     BranchRow,
+    Count,
     NewMessage,
     Problem,
     ProblemCode,
-    RunningTotals,
     Segment,
     SessionRow,
     StoredRow,
@@ -47,12 +46,11 @@ from reasoning_store.ledger.rows import (
     encode,
     keys,
     origins,
-    totals,
 )
 from reasoning_store.ledger.rows.conditions import in_range, of_branch, of_same_message
 from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
-from reasoning_store.ledger.tables import TOTALS, bodies, messages, metadata
+from reasoning_store.ledger.tables import bodies, messages, metadata
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 
@@ -65,7 +63,6 @@ _ROWS = Statement(
         _m.digest,
         _b.sent,
         *(_m[name] for name in CHECKED),
-        *(_m[name] for name in TOTALS),
     )
     .where(*in_range(_m), *of_same_message(_b, _m))
     .order_by(_m.position)
@@ -171,8 +168,6 @@ def session(
         own = lineage.next_position - lineage.first
         if (count, first, last) != (own, lineage.first, lineage.next_position - 1):
             problem("gap", f"{own} messages belong here, {count} are there", number)
-        elif attempted(number, _head_follows, lineage) is False:
-            problem("state", "the head is not what its last message carries", number)
         attempted(number, _check_compactions, lineage, problem)
         attempted(number, _check_draft, number, problem)
     for branch, position in search_rows.misplaced_entries(connection, key):
@@ -198,19 +193,6 @@ def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
     )
 
 
-def _head_follows(connection: Connection, key: int, lineage: BranchRow) -> bool:
-    return _totals_at(connection, key, lineage, lineage.totals.position) == lineage.totals
-
-
-def _totals_at(
-    connection: Connection, key: int, lineage: BranchRow, at: int
-) -> RunningTotals | None:
-    try:
-        return branches.totals_at(connection, key, lineage, [at])[at].totals
-    except NotFound:
-        return None  # the lineage does not lead there, which is a problem of its own
-
-
 def _check_draft(
     connection: Connection, key: int, branch: int, problem: Callable[[ProblemCode, str, int], None]
 ) -> None:
@@ -233,14 +215,16 @@ def _check_compactions(
         problem("compaction", f"number {number} {what}", lineage.number)
 
 
-def messages_of(connection: Connection, key: int, was: BranchRow, part: Segment) -> list[Problem]:
-    """Check messages of a branch's own; NotFound where they were erased since it was read."""
+def messages_of(
+    connection: Connection, key: int, was: BranchRow, part: Segment
+) -> tuple[list[Problem], str, dict[int, NewMessage]]:
+    """Check messages of a branch's own; NotFound where they were erased since it was read.
+
+    Returns their problems, and the encoding in which each message was counted.
+    """
     branch, first, last = part.branch, part.first, part.last
-    lineage = branches.reread(connection, key, was).row
-    try:
-        before = _totals_at(connection, key, lineage, first - 1)
-    except CorruptRow:
-        before = None  # the row before is a problem of its own
+    encoding = branches.reread(connection, key, was).encoding
+    counted: dict[int, NewMessage] = {}
     stored = {
         row[0]: row[1:]
         for row in _ROWS.rows(connection, {"key": key, "of": branch, "first": first, "last": last})
@@ -253,19 +237,16 @@ def messages_of(connection: Connection, key: int, was: BranchRow, part: Segment)
         place = (key, branch, position)
         if position not in stored:
             problems.append(Problem("unreadable", "an index does not lead to it", *place))
-            before = None
             continue
-        digest, sent, *rest = stored[position]
-        written, carries = rest[: len(CHECKED)], rest[len(CHECKED) :]
+        digest, sent, *written = stored[position]
         try:
             made = _encode_again(row, sent, written[_CLEARABLE])
-            carried = decode.decode_totals(position, carries)
         except (CorruptRow, InvalidCall, *decode.UNREADABLE) as error:
             ours = isinstance(error, ReasoningStoreError)
             detail = str(error) if ours else type(error).__name__
             problems.append(Problem("unreadable", detail, *place))
-            before = None
             continue
+        counted[position] = made.entry
         if made.columns["digest"] != digest:
             problems.append(Problem("digest", "the message is not the one written", *place))
         if not all(
@@ -282,10 +263,15 @@ def messages_of(connection: Connection, key: int, was: BranchRow, part: Segment)
             wrong.append("clearable")
         if wrong and made.columns["digest"] == digest:
             problems.append(Problem("columns", f"not as written: {', '.join(wrong)}", *place))
-        if before is not None and totals.add_totals(before, made.own) != carried:
-            problems.append(Problem("state", "does not follow from the message before", *place))
-        before = carried
-    return problems
+    return problems, encoding, counted
+
+
+def _is_counted(entry: NewMessage, encoding: str, count: Count) -> bool:
+    """Whether a message counts what its row has; an estimate may differ each time."""
+    if entry.counts.exactness == "estimated":
+        return True
+    again = count(entry.message, encoding)
+    return again == entry.counts or again.exactness == "estimated"
 
 
 def _encode_again(row: StoredRow, sent: str | None, clearable: int) -> encode.EncodedMessage:
@@ -305,11 +291,13 @@ class Audit:
         self,
         *,
         encodings: Collection[str] | None = None,
+        count: Count | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Verified:
         """Go through every session, and the database itself.
 
         ``encodings`` are those in which the caller can count; without them any name is one.
+        ``count`` counts each message again; without it counts are not compared.
         """
         problems = [
             *self._tried("integrity", integrity),
@@ -317,7 +305,7 @@ class Audit:
             *self._tried("unreadable", audit_session.profiles),
             *self._tried("stray", strays),
         ]
-        count = total = 0
+        sessions_read = total = 0
         after = -1
         while True:
             try:
@@ -327,10 +315,10 @@ class Audit:
                 break
             for key in keys:
                 try:
-                    messages, found = self._verify_session(key, encodings)
+                    messages, found = self._verify_session(key, encodings, count)
                 except NotFound:
                     continue  # erased meanwhile
-                count += 1
+                sessions_read += 1
                 total += messages
                 problems += found
                 if progress is not None:
@@ -338,21 +326,23 @@ class Audit:
             if not keys:
                 break
             after = keys[-1]
-        return Verified(count, total, tuple(problems), self._database.unerased())
+        return Verified(sessions_read, total, tuple(problems), self._database.unerased())
 
     def _verify_session(
-        self, key: int, encodings: Collection[str] | None
+        self, key: int, encodings: Collection[str] | None, count: Count | None = None
     ) -> tuple[int, list[Problem]]:
         """Return how many messages a session has, and its problems with its name on them."""
         try:
             session_row, lineages, problems = self._database.read(session, key, encodings)
         except CorruptRow as error:
             return 0, [Problem("unreadable", str(error), key)]
+        if session_row is None or not (encodings is None or session_row.encoding in encodings):
+            count = None  # in an encoding that nobody knows
         messages = 0
         for lineage in lineages:
             messages += lineage.next_position - lineage.first
             for part in lineage.own_messages.pages():
-                problems += self._verify_messages(key, lineage, part)
+                problems += self._verify_messages(key, lineage, part, count)
         if session_row is None:
             return messages, problems
         return messages, [
@@ -360,17 +350,26 @@ class Audit:
             for problem in problems
         ]
 
-    def _verify_messages(self, key: int, lineage: BranchRow, part: Segment) -> list[Problem]:
+    def _verify_messages(
+        self, key: int, lineage: BranchRow, part: Segment, count: Count | None
+    ) -> list[Problem]:
         try:
-            return self._database.read(messages_of, key, lineage, part)
+            problems, encoding, counted = self._database.read(messages_of, key, lineage, part)
+            if count is not None:
+                problems += [
+                    Problem("count", "it counts otherwise", key, part.branch, position)
+                    for position, entry in counted.items()
+                    if not _is_counted(entry, encoding, count)
+                ]
+            return problems
         except CorruptRow as error:
             # One by one, to know which message cannot be read, or is in a damaged page of the file.
             if part.first == part.last:
                 return [Problem("unreadable", str(error), key, part.branch, part.first)]
-        problems: list[Problem] = []
+        problems = []
         for position in range(part.first, part.last + 1):
             one = Segment(part.branch, position, position)
-            problems += self._verify_messages(key, lineage, one)
+            problems += self._verify_messages(key, lineage, one, count)
         return problems
 
     def _tried(

@@ -11,9 +11,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, select, union_all
+from sqlalchemy import (
+    Connection,
+    and_,
+    bindparam,
+    func,
+    insert,
+    literal_column,
+    select,
+)
 
 from reasoning_store.conversation.errors import CorruptRow, NotFound
+from reasoning_store.conversation.message_flags import RECORDED, STARTS_TURN
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger import sessions
 from reasoning_store.ledger.database.database import Database
@@ -22,14 +31,13 @@ from reasoning_store.ledger.records import (
     MOST_NUMBER,
     BranchRow,
     DraftMessage,
-    RunningTotals,
     Segment,
     SessionRow,
 )
-from reasoning_store.ledger.rows import compaction_rows, decode, encode
+from reasoning_store.ledger.rows import compaction_rows, decode
+from reasoning_store.ledger.rows.conditions import has_flag, in_range, range_params
 from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.rows.totals import NOTHING
-from reasoning_store.ledger.tables import TOTALS, branches, drafts, messages
+from reasoning_store.ledger.tables import branches, drafts, messages
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 if TYPE_CHECKING:
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
 _b = branches.c
 _m = messages.c
 _d = drafts.c
+
+
 _COLUMNS = (
     _b.branch,
     _b.parent,
@@ -45,7 +55,6 @@ _COLUMNS = (
     _b.segments,
     _b.next_position,
     _b.created_at,
-    *(_b[column] for column in TOTALS),
 )
 _THESE = _b.session_key == bindparam("key")
 
@@ -70,25 +79,11 @@ THIS = (
     sessions_table.c.session_key == bindparam("key"),
 )
 _GET = Statement(select(*WHOLE).where(*THIS))
-_PLACES = tuple((f"branch_{n}", f"position_{n}") for n in range(3))
-_NOWHERE = {name: 0 for place in _PLACES for name in place}
-_TOTALS_AT = Statement(
-    union_all(
-        *(
-            select(
-                literal_column(str(n)),
-                _m.position,
-                _m.has_call,
-                *(_m[column] for column in TOTALS),
-            ).where(
-                _m.session_key == bindparam("key"),
-                _m.branch == bindparam(number),
-                _m.position == bindparam(position),
-            )
-            for n, (number, position) in enumerate(_PLACES)
-        )
-    )
-)
+_LAST_BEFORE = select(_m.position).where(*in_range(_m)).order_by(_m.position.desc()).limit(1)
+LAST_TURN = Statement(_LAST_BEFORE.where(has_flag(_m, STARTS_TURN)))
+LAST_RECORDED = Statement(_LAST_BEFORE.where(has_flag(_m, RECORDED)))
+LAST_THINKING = Statement(_LAST_BEFORE.where(_m.shape.is_not(None)))
+"""Each reads backwards from the end of a range to the first message that it is about."""
 
 
 class BranchRead(NamedTuple):
@@ -99,23 +94,14 @@ class BranchRead(NamedTuple):
     next_compaction: int
 
 
-class PositionTotals(NamedTuple):
-    """The running totals up to and including one message."""
-
-    totals: RunningTotals
-    has_call: bool
-    """Whether that message has a call."""
-
-
 def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
-    number, parent, first, segments, next_position, created_at, *carried = row
+    number, parent, first, segments, next_position, created_at = row
     try:
         shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
         own = (Segment(number, first, next_position - 1),) if first < next_position else ()
-        totals = decode.decode_totals(next_position - 1, carried)
     except decode.UNREADABLE:
         raise CorruptRow(f"branch {number} cannot be read back") from None
-    return BranchRow(number, parent, first, shared + own, totals, created_at, last_at)
+    return BranchRow(number, parent, first, shared + own, next_position, created_at, last_at)
 
 
 def get(connection: Connection, key: int, branch: int) -> BranchRow:
@@ -214,29 +200,25 @@ def segment_at(branch: BranchRow, position: int) -> Segment:
     raise no_position(position)
 
 
-def totals_at(
-    connection: Connection, key: int, branch: BranchRow, positions: Sequence[int]
-) -> dict[int, PositionTotals]:
-    """Return the running totals at each position; three positions are one statement.
+def last_of(
+    connection: Connection, key: int, segments: Sequence[Segment], which: Statement
+) -> int | None:
+    """Return the last position in these ranges that ``which`` finds."""
+    for part in reversed(segments):
+        row = which.row(connection, range_params(key, part))
+        if row is not None:
+            return int(row[0])
+    return None
 
-    Those at 0 are empty.
-    """
-    by_position = {0: PositionTotals(NOTHING, has_call=False)}
-    wanted = [position for position in positions if position]
-    for start in range(0, len(wanted), len(_PLACES)):
-        params: dict[str, Any] = {"key": key, **_NOWHERE}
-        for (branch_name, position_name), position in zip(_PLACES, wanted[start:], strict=False):
-            params[branch_name] = segment_at(branch, position).branch
-            params[position_name] = position
-        try:
-            for _, position, has_call, *sums in _TOTALS_AT.rows(connection, params):
-                carried = decode.decode_totals(position, sums)
-                by_position[position] = PositionTotals(carried, bool(has_call))
-        except decode.UNREADABLE:
-            raise CorruptRow("the state that a message carries cannot be read back") from None
-    if not by_position.keys() >= set(wanted):
-        raise CorruptRow("a message that the branch counts is not there")
-    return by_position
+
+def turn_start(connection: Connection, key: int, branch: BranchRow, at: int) -> int | None:
+    """Return the message that starts the turn of a position; None before the first one."""
+    return last_of(connection, key, segments_upto(branch.segments, at), LAST_TURN)
+
+
+def starts_turn(connection: Connection, key: int, branch: BranchRow, at: int) -> bool:
+    """Whether a turn starts at a position."""
+    return last_of(connection, key, segments_between(branch, at, at), LAST_TURN) == at
 
 
 def add_branch(
@@ -249,12 +231,11 @@ def add_branch(
     instead_of: int | None = None,
 ) -> int:
     """Write a branch that shares the positions before ``at``, and return its number."""
-    # First, since it holds the session: an erasure could change the totals that are copied.
+    # First, since it holds the session.
     number = sessions.take_branch_number(connection, key)
     parent, _, next_compaction = read_branch(connection, key, branch)
     if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
-    carried = totals_at(connection, key, parent, [at - 1])[at - 1].totals
     shared = [[s.branch, s.first, s.last] for s in segments_upto(parent.segments, at - 1)]
     _INSERT.run(
         connection,
@@ -269,7 +250,6 @@ def add_branch(
             "instead_of": instead_of,
             "next_compaction": next_compaction,
             "created_at": created_at,
-            **encode.totals_columns(carried),
         },
     )
     return number
@@ -327,9 +307,14 @@ class Branches:
     def all_of(self, session_key: int) -> list[BranchRow]:
         return self._database.read_one(all_of, session_key)
 
-    def totals(self, session_key: int, branch: int) -> RunningTotals:
-        """Return the running totals at the end of a branch; their position is the last one."""
-        return self.get(session_key, branch).totals
+    def turn_start(self, session_key: int, branch: int) -> int | None:
+        """Return the start of the open turn of a branch; None before the first one."""
+
+        def read(connection: Connection) -> int | None:
+            found = get(connection, session_key, branch)
+            return turn_start(connection, session_key, found, found.head)
+
+        return self._database.read(read)
 
     def get(self, session_key: int, branch: int) -> BranchRow:
         return self._database.read_one(get, key=session_key, branch=branch)

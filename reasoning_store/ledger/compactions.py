@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -20,11 +21,11 @@ from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, NewMessage
-from reasoning_store.ledger.rows import compaction_rows, conditions, totals
+from reasoning_store.ledger.rows import compaction_rows, conditions
 from reasoning_store.ledger.rows.compaction_rows import THESE, get, in_force_at
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import branches as branches_table
-from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.tables import compactions, messages
 from reasoning_store.ledger.view_records import (
     ActiveCompactions,
     ClearingRow,
@@ -34,7 +35,8 @@ from reasoning_store.ledger.view_records import (
     SummaryRow,
 )
 
-_b, _c = branches_table.c, compactions.c
+_b, _c, _m = branches_table.c, compactions.c, messages.c
+_DIGESTS = Statement(select(_m.digest).where(*conditions.in_range(_m)).order_by(_m.position))
 _THIS = (*THESE, _c.number == bindparam("this"))
 # Either locks the branch, so that what is in force cannot change meanwhile.
 _TAKE = Statement(
@@ -81,17 +83,17 @@ def basis(
     connection: Connection, key: int, branch_row: BranchRow, first: int, last: int
 ) -> RangeSnapshot:
     """Return a range as it is now; refuse one that no summary can replace."""
-    branch_totals = branch_row.totals
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
-    if first < 1 or last > branch_totals.position:
+    if first < 1 or last > branch_row.head:
         raise branches.no_position(first if first < 1 else last)
-    if branch_totals.turn_start is None or last >= branch_totals.turn_start:
+    open_start = branches.turn_start(connection, key, branch_row, branch_row.head)
+    if open_start is None or last >= open_start:
         raise InvalidCall(
             "the open turn cannot be summarized", hint="end the range before it, where a turn ends"
         )
-    carried = branches.totals_at(connection, key, branch_row, [first - 1, first, last, last + 1])
-    if carried[first].totals.turn_start != first or carried[last + 1].totals.turn_start != last + 1:
+    ends = (first, last + 1)
+    if not all([branches.starts_turn(connection, key, branch_row, end) for end in ends]):
         raise InvalidCall(
             f"from {first} to {last} are no whole turns",
             hint="a turn is a real user message and all that follows it up to the next one",
@@ -107,35 +109,44 @@ def basis(
                 f"a summary replaces {begin} to {end} already",
                 hint=f"take in all of it, or undo it first: it is number {number}",
             )
-    sums = totals.totals_between(carried[first - 1].totals, carried[last].totals)
-    return RangeSnapshot(first, last, sums, tuple(inside))
+    digest = _range_digest(connection, key, branch_row, first, last)
+    return RangeSnapshot(first, last, digest, tuple(inside))
+
+
+def _range_digest(
+    connection: Connection, key: int, found: BranchRow, first: int, last: int
+) -> bytes:
+    """Return the digest of the messages of a range: it changes with any of them."""
+    sums = blake2b(digest_size=16)
+    for part in branches.segments_between(found, first, last):
+        for (digest,) in _DIGESTS.rows(connection, conditions.range_params(key, part)):
+            sums.update(digest)
+    return sums.digest()
 
 
 def clearing_basis(
     connection: Connection, key: int, branch_row: BranchRow, last: int
 ) -> RangeSnapshot:
     """Return what is to be cleared now; refuse a place up to which no results can be."""
-    branch_totals = branch_row.totals
-    if not 1 <= check_number("a position", last) <= branch_totals.position:
+    if not 1 <= check_number("a position", last) <= branch_row.head:
         raise branches.no_position(last)
-    if branch_totals.turn_start is None or last >= branch_totals.turn_start:
+    open_start = branches.turn_start(connection, key, branch_row, branch_row.head)
+    if open_start is None or last >= open_start:
         raise InvalidCall(
             "what tools answered in the open turn is not cleared",
             hint="clear up to a position before it",
         )
-    cleared = in_force_at(connection, key, branch_row.number, branch_totals.turn_start).cleared
+    cleared = in_force_at(connection, key, branch_row.number, open_start).cleared
     if cleared is not None and last <= cleared.last:
         raise Conflict(
             f"the tool results up to {cleared.last} are cleared already",
             hint=f"clear beyond, or undo that first: it is number {cleared.number}",
         )
-    sums = totals.totals_between(
-        totals.NOTHING, branches.totals_at(connection, key, branch_row, [last])[last].totals
-    )
+    digest = _range_digest(connection, key, branch_row, 1, last)
     # On a fork, one that reaches farther may not be in force before its own turn has begun.
     rows = _not_superseded(connection, key, branch_row.number)
     inside = [number for number, _, end, kind in rows if kind == "clearing" and end <= last]
-    return RangeSnapshot(1, last, sums, tuple(inside))
+    return RangeSnapshot(1, last, digest, tuple(inside))
 
 
 def _not_superseded(
@@ -236,7 +247,8 @@ def undo(connection: Connection, key: int, branch: int, number: int, *, now: int
     if row.undone_at is not None:
         return row
     lineage = branches.get(connection, key, branch)
-    wider = _in_its_place(row, in_force_at(connection, key, branch, lineage.totals.turn_start))
+    open_start = branches.turn_start(connection, key, lineage, lineage.head)
+    wider = _in_its_place(row, in_force_at(connection, key, branch, open_start))
     if wider is not None:
         raise Conflict(
             "a wider one has replaced it", hint=f"undo that one first: it is number {wider}"
@@ -282,7 +294,8 @@ def of_branch(
     found = branches.get(connection, key, branch)
     if every:
         return compaction_rows.all_of(connection, key, branch)
-    return compaction_rows.in_force(connection, key, branch, found.totals.turn_start)
+    open_start = branches.turn_start(connection, key, found, found.head)
+    return compaction_rows.in_force(connection, key, branch, open_start)
 
 
 class Compactions:

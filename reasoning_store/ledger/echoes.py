@@ -21,12 +21,13 @@ from reasoning_store.conversation.identity import (
     plain_text,
     question_number,
 )
+from reasoning_store.conversation.message_flags import HAS_CALL
 from reasoning_store.ledger import branches, history
 from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow, StoredRow
-from reasoning_store.ledger.rows.conditions import in_range
+from reasoning_store.ledger.rows.conditions import in_range, range_params
 from reasoning_store.ledger.tables import echoes, messages
 
 Match: TypeAlias = Literal["session", "chain", "ids", "place", "window", "new"]
@@ -43,7 +44,7 @@ _OF_SESSION = Statement(
     select(_e.number, _e.branch, _e.position).where(_e.session_key == bindparam("key"))
 )
 _RECORDED = Statement(
-    select(_m.position, _m.visible, _m.has_call).where(
+    select(_m.position, _m.visible, _m.flags).where(
         *in_range(_m), _m.role == literal_column("'assistant'")
     )
 )
@@ -152,7 +153,7 @@ class _Known:
         """Return the branch that ends soonest after a reply, the latest of several."""
         *_, branch, place = min(
             (
-                (branch.totals.position - place.position, -branch.number, branch, place)
+                (branch.head - place.position, -branch.number, branch, place)
                 for branch in self.branches
                 for place in self.places[number]
                 if branch.holds(place)
@@ -206,7 +207,7 @@ class _Search:
             return self._branch_off("session", known, known.current)
         start = self._go_on(known, known.current, 0, 0)
         if start == (0, 0):
-            last = known.current.totals.position
+            last = known.current.head
             return Identity("session", known.row, known.current.number, last, last, 0)
         return self._at("session", known, known.current, *start)
 
@@ -323,12 +324,11 @@ class _Search:
         counted = {one for places in held or known.places.values() for one in places}
         tokens = 0
         for segment in branches.segments_upto(branch.segments, place.position):
-            span = {"key": known.row.key, "of": segment.branch}
-            span |= {"first": segment.first, "last": segment.last}
-            for position, visible, has_call in _RECORDED.rows(self.connection, span):
+            span = range_params(known.row.key, segment)
+            for position, visible, flags in _RECORDED.rows(self.connection, span):
                 if MessagePlace(segment.branch, position) in counted:
                     tokens += visible - _FRAMING
-                    if has_call:
+                    if flags & HAS_CALL:
                         return True
         return tokens >= _ENOUGH
 
@@ -370,7 +370,7 @@ class _Search:
     ) -> tuple[int, int]:
         """Return where the client's messages end that are stored already: it asks once more."""
         rest = self.sent[first_new:]
-        last = min(branch.totals.position, after + len(rest))
+        last = min(branch.head, after + len(rest))
         if last <= after:
             return after, first_new
         segments = branches.segments_between(branch, after + 1, last)
@@ -389,7 +389,7 @@ class _Search:
                 replies[index] = found
             elif found is not None:
                 missed[index] = found
-        last = branch.totals.position
+        last = branch.head
         return Identity(match, known.row, branch.number, last, after, first_new, replies, missed)
 
     def _thought(self, known: _Known, branch: BranchRow, index: int) -> MessagePlace | Miss | None:

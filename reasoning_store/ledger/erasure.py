@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from sqlalchemy import Connection
 
 from reasoning_store.conversation import seals
-from reasoning_store.conversation.blocks import Counts, Message
+from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.ledger import branches, history
 from reasoning_store.ledger.database.database import Database
@@ -24,6 +24,7 @@ from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import (
     BranchRow,
+    Count,
     Deleted,
     DraftMessage,
     Erased,
@@ -37,9 +38,6 @@ from reasoning_store.ledger.searching import search_rows
 
 Only: TypeAlias = Literal["reasoning", "messages"] | None
 OnlyMessages: TypeAlias = Literal["messages"] | None
-Count: TypeAlias = Callable[[Message, str], Counts]
-"""A function of the caller: the counts of a message in an encoding. It is called outside of any
-transaction."""
 
 
 class Erasure:

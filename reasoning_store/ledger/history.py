@@ -16,7 +16,7 @@ from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, message_ids, sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.message_columns import READ
+from reasoning_store.ledger.message_columns import NARROW, READ
 from reasoning_store.ledger.records import (
     BranchRow,
     HistorySnapshot,
@@ -26,30 +26,17 @@ from reasoning_store.ledger.records import (
     StoredRow,
 )
 from reasoning_store.ledger.rows import draft_rows, encode, origins, windows
-from reasoning_store.ledger.rows.conditions import of_same_message
-from reasoning_store.ledger.rows.decode import Page, stored_rows
+from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
+from reasoning_store.ledger.rows.decode import Page, narrow_rows, stored_rows
 from reasoning_store.ledger.rows.keys import Clock
 from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
+from reasoning_store.ledger.view_records import NarrowRow
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
 
 
-def in_range(table: Any) -> tuple[Any, ...]:
-    """Return the conditions of a row in a part of a branch; ``params`` names the part."""
-    return (
-        table.session_key == bindparam("key"),
-        table.branch == bindparam("branch"),
-        table.position.between(bindparam("first"), bindparam("last")),
-    )
-
-
 _HEADS = Statement(
-    select(
-        _m.position,
-        *(_m[name] for name in READ),
-    )
-    .where(*in_range(_m))
-    .order_by(_m.position)
+    select(_m.position, *(_m[name] for name in READ)).where(*in_range(_m)).order_by(_m.position)
 )
 _BODIES = Statement(
     select(_b.position, _b.text, _b.data).where(*in_range(_b)).order_by(_b.position)
@@ -71,6 +58,10 @@ _REPLY_BODIES = Statement(
     .where(*in_range(_m), _m.role == _REPLY)
     .order_by(_b.position)
 )
+_NARROW = Statement(
+    select(_m.position, *(_m[name] for name in NARROW)).where(*in_range(_m)).order_by(_m.position)
+)
+_TOKENS = Statement(select(_m.visible + _m.thinking).where(*in_range(_m)).order_by(_m.position))
 _BY_KEY = Statement(
     select(_m.branch, _m.position, _m.batch).where(
         _m.session_key == bindparam("key"), _m.idempotency_key == bindparam("idempotency_key")
@@ -83,11 +74,6 @@ _ORIGIN = itemgetter(1 + READ.index("origin"))
 Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
-def params(key: int, segment: Segment) -> dict[str, Any]:
-    """Return the parameters of ``in_range``."""
-    return {"key": key, "branch": segment.branch, "first": segment.first, "last": segment.last}
-
-
 def of_segments(
     connection: Connection, key: int, segments: Sequence[Segment], *, thinking: bool
 ) -> list[StoredRow]:
@@ -95,7 +81,7 @@ def of_segments(
     out: list[StoredRow] = []
     known = origins.all_of(connection, key) if segments else {}
     for segment in segments:
-        span = params(key, segment)
+        span = range_params(key, segment)
         with (
             _HEADS.pages(connection, span, _PAGE) as heads,
             _BODIES.pages(connection, span, _PAGE) as texts,
@@ -117,7 +103,7 @@ def replies_at(
     known = origins.all_of(connection, key) if places else {}
     for branch in {place.branch for place in places}:
         own = [place.position for place in places if place.branch == branch]
-        span = params(key, Segment(branch, min(own), max(own)))
+        span = range_params(key, Segment(branch, min(own), max(own)))
         heads = _REPLY_HEADS.rows(connection, span)
         texts: Rows = [(head[0], None, None) for head in heads]
         thoughts = None
@@ -158,6 +144,21 @@ def _check_whole(heads: Rows, texts: Rows, due: int) -> None:
     raise CorruptRow(f"message {next(p for p in count(due) if p not in both)} is not whole")
 
 
+def narrow(connection: Connection, key: int, segments: Sequence[Segment]) -> list[NarrowRow]:
+    """Return the messages of ranges that follow one another without their blocks."""
+    out: list[NarrowRow] = []
+    known = origins.all_of(connection, key) if segments else {}
+    for segment in segments:
+        rows = _NARROW.rows(connection, range_params(key, segment))
+        if len(rows) != segment.last - segment.first + 1:
+            there = {row[0] for row in rows}
+            raise CorruptRow(
+                f"message {next(p for p in count(segment.first) if p not in there)} is not there"
+            )
+        out += narrow_rows(rows, known)
+    return out
+
+
 def get(
     connection: Connection, key: int, branch: int, position: int, *, thinking: bool
 ) -> StoredRow:
@@ -186,7 +187,7 @@ def from_position(
 ) -> list[StoredRow]:
     """Return at most ``count`` messages from a position on."""
     found = branches.get(connection, key, branch)
-    last = min(position + count - 1, found.totals.position)
+    last = min(position + count - 1, found.head)
     return of_segments(
         connection, key, branches.segments_between(found, position, last), thinking=True
     )
@@ -203,6 +204,7 @@ def by_idempotency_key(connection: Connection, key: int, name: str) -> list[Stor
 
 _Read: TypeAlias = Callable[[int, int], list[StoredRow]]
 """The messages from a position to another."""
+_GROWTH = 4
 _FIRST_LOOK = 8
 """How many messages beyond an end are looked at first; then twice as many, and so on."""
 
@@ -226,15 +228,15 @@ def window_snapshot(
     every = branches.all_of(connection, key)
     found = branches.branch_of(every, branch)
     first = 1 if after is None else max(after + 1, 1)
-    last = found.totals.position if before is None else min(before - 1, found.totals.position)
+    last = found.head if before is None else min(before - 1, found.head)
     width = total = max(last - first + 1, 0)
     if limit is not None:
         width = min(width, limit)
     forward = after is not None and before is None
     if tokens is not None and width:
-        named = first - 1 if forward else last
-        tokens_by_width = _tokens_by_width(connection, key, found, named, forward)
-        width = windows.widest(width, tokens_by_width, tokens)
+        named = first if forward else last
+        each = _tokens_of_each(connection, key, found, named, width, forward=forward)
+        width = windows.widest(each, tokens)
     start = first if forward else last - width + 1
     end = start + width - 1
     rows = of_segments(connection, key, branches.segments_between(found, start, end), thinking=True)
@@ -275,28 +277,28 @@ def _look(
     return of_segments(connection, key, segments, thinking=False)
 
 
-def _tokens_by_width(
-    connection: Connection, key: int, found: BranchRow, named: int, forward: bool
-) -> Callable[[int], int]:
-    """Return a function from the width of a window next to ``named`` to its tokens."""
-
-    def tokens_upto(position: int) -> int:
-        if position == found.totals.position:
-            return windows.raw_tokens(found.totals)
-        carried = branches.totals_at(connection, key, found, [position])
-        return windows.raw_tokens(carried[position].totals)
-
-    tokens_before = tokens_upto(named)
-    direction = 1 if forward else -1
-    return lambda width: abs(tokens_upto(named + direction * width) - tokens_before)
+def _tokens_of_each(
+    connection: Connection, key: int, found: BranchRow, named: int, width: int, *, forward: bool
+) -> Iterator[int]:
+    """Yield the tokens of each message next to ``named``, thinking too; a few are read at first."""
+    done, wanted = 0, _FIRST_LOOK
+    while done < width:
+        upto = min(done + wanted, width)
+        span = (named + done, named + upto - 1) if forward else (named - upto + 1, named - done)
+        found_tokens = [
+            tokens
+            for part in branches.segments_between(found, *span)
+            for (tokens,) in _TOKENS.rows(connection, range_params(key, part))
+        ]
+        yield from found_tokens if forward else reversed(found_tokens)
+        done, wanted = upto, wanted * _GROWTH
 
 
 def _earliest_turn(connection: Connection, key: int, found: BranchRow, cut: int, first: int) -> int:
     """Return how far back a call is looked for: the start of the turn before the cut's."""
 
     def turn_start(position: int) -> int:
-        carried = branches.totals_at(connection, key, found, [position])
-        return carried[position].totals.turn_start or 1
+        return branches.turn_start(connection, key, found, position) or 1
 
     return max(turn_start(turn_start(cut) - 1), first)
 
@@ -344,10 +346,9 @@ def splits(connection: Connection, key: int, branch: int, position: int) -> bool
     """Whether a call up to a position is answered after it, in its turn or the next."""
     found = branches.get(connection, key, branch)
     branches.segment_at(found, position)
-    carried = branches.totals_at(connection, key, found, [position])[position].totals
     look = partial(_look, connection, key, found)
-    rows = look(carried.turn_start or 1, position)
-    return _end(position, rows, found.totals.position, look, grows=True) != position
+    rows = look(branches.turn_start(connection, key, found, position) or 1, position)
+    return _end(position, rows, found.head, look, grows=True) != position
 
 
 class History:

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from reasoning_store.conversation.blocks import EXACTNESS, MOST_TOKENS, Counts, Message
+from reasoning_store.conversation.message_flags import flags_of
 from reasoning_store.conversation.thinking_header import ThinkingHeader, shape_of
 
 
@@ -22,13 +23,15 @@ class MessageParts(NamedTuple):
     """The number of its origin."""
     digest: bytes
     annotations: str | None
+    is_recorded: bool = False
+    """Its request is stored with it."""
 
 
-Fact: TypeAlias = Literal["read", "totalled", "unchecked", "survives", "optional"]
+Fact: TypeAlias = Literal["read", "narrow", "unchecked", "survives", "optional"]
 """About a column:
 
 - read: a history reads it; ``decode`` takes these in their order.
-- totalled: the message's own totals are made of it.
+- narrow: a count reads it, which reads no text.
 - unchecked: no audit compares it with what would be written now.
 - survives: a message whose reasoning is erased has it as before.
 - optional: it may be NULL.
@@ -62,25 +65,29 @@ def _reported(name: str) -> MessageColumn:
 _LATER: Set[Fact] = {"unchecked", "survives", "optional"}
 _DESCRIBED = (
     MessageColumn("id", "text", attrgetter("id"), {"read", "survives"}),
-    MessageColumn("role", "text", attrgetter("message.role"), {"read", "survives"}),
-    MessageColumn("status", "text", attrgetter("message.status"), {"read"}),
+    MessageColumn("role", "text", attrgetter("message.role"), {"read", "narrow", "survives"}),
+    MessageColumn("status", "text", attrgetter("message.status"), {"read", "narrow"}),
     MessageColumn("created_at", "number", attrgetter("created_at"), {"read", "survives"}),
-    MessageColumn("origin", "number", attrgetter("origin"), {"read", "totalled", "optional"}),
-    MessageColumn("visible", "number", attrgetter("counts.visible"), {"read", "totalled"}),
+    MessageColumn("origin", "number", attrgetter("origin"), {"read", "narrow", "optional"}),
+    MessageColumn("visible", "number", attrgetter("counts.visible"), {"read", "narrow"}),
     MessageColumn("thinking", "number", lambda of: sum(of.counts.thinking)),
     # How much of "visible" goes where its tool results are cleared; an erasure sets it to 0.
-    MessageColumn("clearable", "number", attrgetter("counts.clearable"), {"totalled", "survives"}),
+    MessageColumn("clearable", "number", attrgetter("counts.clearable"), {"narrow", "survives"}),
     MessageColumn(
         "exactness",
         "small",
         lambda of: EXACTNESS.index(of.counts.exactness),
-        {"read", "totalled"},
+        {"read", "narrow"},
     ),
-    MessageColumn("has_call", "small", lambda of: int(of.message.has_call), {"totalled"}),
-    # [ThinkingHeader, ...]
+    # message_flags: what an erasure of reasoning leaves of it is set by it
     MessageColumn(
-        "shape", "text", lambda of: shape_of(of.headers), {"read", "totalled", "optional"}
+        "flags",
+        "small",
+        lambda of: flags_of(of.message, is_recorded=of.is_recorded),
+        {"narrow"},
     ),
+    # [ThinkingHeader, ...]
+    MessageColumn("shape", "text", lambda of: shape_of(of.headers), {"read", "narrow", "optional"}),
     MessageColumn("digest", "bytes", attrgetter("digest"), {"read", "unchecked"}),
     # keys.key_digest, on the first row of what was appended under it, and how many rows that is
     MessageColumn("idempotency_key", "text", None, _LATER, exported_as="repeat"),
@@ -102,10 +109,10 @@ def _names(*, having: Fact) -> tuple[str, ...]:
 
 
 COLUMNS: Mapping[str, MessageColumn] = {column.name: column for column in _DESCRIBED}
-"""By name, in the order of the table, where the running totals follow ``digest``."""
+"""By name, in the order of the table."""
 NAMES = tuple(COLUMNS)
 READ = _names(having="read")
-TOTALLED = _names(having="totalled")
+NARROW = _names(having="narrow")
 CHECKED = tuple(name for name in NAMES if "unchecked" not in COLUMNS[name].facts)
 CHANGED_BY_ERASURE = tuple(name for name in NAMES if "survives" not in COLUMNS[name].facts)
 EXPORTED = {column.name: column.exported_as for column in _DESCRIBED if column.exported_as}

@@ -211,7 +211,7 @@ class Messages:
                 )
         draft = draft_rows.get(connection, session_key, branch, now=self._clock.now())
         if draft is None:
-            last = branches.get(connection, session_key, branch).totals.position
+            last = branches.get(connection, session_key, branch).head
         elif key_text is not None and draft.idempotency_key == key_text:
             raise Conflict(
                 "a reply is being recorded under this idempotency key",

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
-from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin
+from reasoning_store.conversation.blocks import Counts, Message, Origin
 from reasoning_store.conversation.identity import Asked, ReplyNumbers
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 
@@ -152,42 +151,6 @@ class Segment:
             yield Segment(self.branch, first, min(first + _PAGE - 1, self.last))
 
 
-class RunningTotals(NamedTuple):
-    """The running totals of a conversation, up to and with ``position``.
-
-    Cumulative tokens: ``visible``, ``portable`` thinking and the part of it in messages with a tool
-    call, and the same two for each kind of opaque thinking under ``"<origin
-    number>:<sourceField>"`` (number 0: no origin). ``turn_start`` is the message that starts the
-    open turn; before the first real user message it is None, and ``turn_has_call`` speaks of
-    everything so far. ``last_thinking`` and ``last_sent`` are the last messages that have a
-    thinking block, and that have ``request_facts``. ``reported`` and ``estimated`` count
-    messages with a count that the provider gave, and that no one knows exactly: numbers, so that
-    a part can be taken away again. ``clearable`` is how much of ``visible`` is left out if all tool
-    results up to here are cleared.
-
-    A tuple, since several are made for every message that is written; its fields are in the order
-    of their columns.
-    """
-
-    position: int = 0
-    visible: int = 0
-    portable: int = 0
-    portable_calls: int = 0
-    opaque: Mapping[str, tuple[int, int]] = MappingProxyType({})
-    turn_start: int | None = None
-    turn_has_call: bool = False
-    last_thinking: int | None = None
-    last_sent: int | None = None
-    reported: int = 0
-    estimated: int = 0
-    clearable: int = 0
-
-    @property
-    def exactness(self) -> Exactness:
-        """The worst label of any message."""
-        return "estimated" if self.estimated else "reported" if self.reported else "exact"
-
-
 @dataclass(frozen=True, slots=True)
 class ReasoningUsed:
     """How much reasoning was used: as reported, and as counted where nothing was."""
@@ -245,6 +208,9 @@ class Arrival:
     followed_until: int
 
 
+Count: TypeAlias = Callable[[Message, str], Counts]
+"""A function of the caller: the counts of a message in an encoding. It is called outside of any
+transaction."""
 DraftMessage: TypeAlias = Callable[[DraftRow], NewMessage | None]
 """Return the message that has arrived of a draft; None where nothing has. The caller's, called
 outside of any transaction: the same draft has the same answer."""
@@ -272,16 +238,6 @@ class NewParts:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnThinking:
-    """The tokens of one message's thinking, by kind."""
-
-    position: int
-    portable: int
-    opaque: dict[str, int]
-    has_call: bool
-
-
-@dataclass(frozen=True, slots=True)
 class BranchRow:
     number: int
     parent: int | None
@@ -289,15 +245,16 @@ class BranchRow:
     """The first position of its own; those before it are shared."""
     segments: tuple[Segment, ...]
     """The places of its messages, in order, its own part last (absent while empty)."""
-    totals: RunningTotals
+    next_position: int
     created_at: int
     last_at: int = 0
     """The time of its own last message, or of the reply that is arriving; 0: it has no message, or
     the time was not read."""
 
     @property
-    def next_position(self) -> int:
-        return self.totals.position + 1
+    def head(self) -> int:
+        """The position of its last message; 0 without one."""
+        return self.next_position - 1
 
     def holds(self, place: MessagePlace) -> bool:
         """Whether its lineage has this very row, and not another at its position."""
@@ -309,7 +266,7 @@ class BranchRow:
     @property
     def own_messages(self) -> Segment:
         """The positions that are its own, none of them while it has no message."""
-        return Segment(self.number, self.first, self.totals.position)
+        return Segment(self.number, self.first, self.head)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,10 +316,10 @@ ProblemCode: TypeAlias = Literal[
     "origin",  # an origin is not what its number is made of
     "lineage",  # a branch shares what its parent does not have
     "gap",  # as many messages as there should be are not there
-    "state",  # what a message carries does not follow from the one before
     "compaction",  # it does not fit its branch
     "batch",  # what an idempotency key covers is not there
     "digest",  # a message is not the one that was written
+    "count",  # a message counts something else than its row has
     "columns",  # what stands next to a message is not what it says
     "search",  # an entry of the search index is stale, or says that it is another owner's
 ]

@@ -25,10 +25,9 @@ from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import KeptSettings, MetadataChange, Page, SessionRow
-from reasoning_store.ledger.rows.encode import check_indexed_name, totals_columns
+from reasoning_store.ledger.rows.encode import check_indexed_name
 from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
-from reasoning_store.ledger.rows.totals import NOTHING
 from reasoning_store.ledger.session_pages import SessionFilter, read_owners, read_page, same_value
 from reasoning_store.ledger.tables import branches, sessions
 
@@ -158,7 +157,6 @@ def insert_first_branch(connection: Connection, key: int, created_at: int) -> No
             "instead_of": None,
             "next_compaction": 1,
             "created_at": created_at,
-            **totals_columns(NOTHING),
         },
     )
 

@@ -89,27 +89,6 @@ def _belongs_to(table: str, *columns: str) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(names, [f"{table}.{name}" for name in names], ondelete="CASCADE")
 
 
-def _totals() -> tuple[Column[Any], ...]:
-    """The running totals, on every message and on the branch: see ``records.RunningTotals``."""
-    return (
-        _need("sum_visible"),
-        _need("sum_portable"),
-        _need("sum_portable_calls"),
-        _may("opaque", Text),  # {"<origin>:<field>": [tokens, of them next to calls]}
-        _may("turn_start"),
-        _need("turn_has_call", Integer),
-        _may("last_thinking"),
-        _may("last_sent"),
-        _need("sum_reported"),
-        _need("sum_estimated"),
-        _need("sum_clearable"),
-    )
-
-
-TOTALS = tuple(column.name for column in _totals())
-"""The columns of the running totals, in the order of ``records.RunningTotals``."""
-
-
 sessions = Table(
     "sessions",
     metadata,
@@ -147,7 +126,6 @@ branches = Table(
     _need("first"),
     _need("segments", Text),  # [[branch, first, last], ...] of what is shared, flat
     _need("next_position"),
-    *_totals(),
     _may("draft", Text),  # the id of the live draft: at most one
     _may("instead_of", Integer),  # the branch that is current until something arrives here
     _need("next_compaction", Integer),
@@ -169,7 +147,6 @@ origins = Table(
 )
 
 _KINDS = {"number": BIG, "small": Integer(), "text": Text(), "bytes": LargeBinary()}
-_BEFORE_TOTALS = NAMES.index("digest") + 1
 
 
 def _described(names: Sequence[str]) -> Iterator[Column[Any]]:
@@ -184,9 +161,7 @@ messages = Table(
     _key(),
     _need("branch", Integer),
     _need("position"),
-    *_described(NAMES[:_BEFORE_TOTALS]),
-    *_totals(),
-    *_described(NAMES[_BEFORE_TOTALS:]),
+    *_described(NAMES),
     PrimaryKeyConstraint("session_key", "branch", "position"),
     _belongs_to("branches", "branch"),
     ForeignKeyConstraint(["session_key", "origin"], ["origins.session_key", "origins.number"]),

@@ -1,18 +1,19 @@
-"""Values of views: a conversation with its compactions applied, and its totals."""
+"""Values of views: a conversation with its compactions applied."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin
+from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin, Role, Status
+from reasoning_store.conversation.message_flags import HAS_CALL, STARTS_TURN
+from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.ledger.records import (
+    BranchRow,
     KeptSettings,
     NewMessage,
-    OwnThinking,
     RecordedRequest,
-    RunningTotals,
     SessionRow,
     StoredRow,
 )
@@ -116,8 +117,8 @@ class RangeSnapshot:
 
     first: int
     last: int
-    sums: RunningTotals
-    """The counts of the range alone; an erasure in it changes them."""
+    digest: bytes
+    """Of the digests of its messages; an erasure in it changes it."""
     supersedes: tuple[int, ...]
     """The compactions of the same kind in force inside it."""
 
@@ -141,33 +142,56 @@ class NewCompaction:
         return "clearing" if self.summary is None else "summary"
 
 
-@dataclass(frozen=True, slots=True)
-class ViewTotals:
-    """Everything that any policy needs for a number: at one position, in constant reads.
+class NarrowRow(NamedTuple):
+    """A message of a view without its blocks, or the summary of a range: all that a count reads."""
 
-    Sums are those of the view: messages that a summary replaces do not count, the summary does, and
-    of results that are cleared their placeholders. Positions are those of the whole branch.
-    """
+    position: int
+    """The first of its range, where it is a summary."""
+    last: int
+    role: Role
+    status: Status
+    origin: Origin | None
+    counts: Counts
+    """Those of its placeholders, where its tool results are cleared."""
+    clearable: int
+    """What clearing its tool results would free."""
+    flags: int
+    headers: Sequence[ThinkingHeader]
+    is_summary: bool = False
 
-    head: RunningTotals
-    before_turn: RunningTotals
-    """Just before the open turn; empty where no turn has started."""
-    last_thinkers: tuple[OwnThinking, ...]
-    """The last messages with thinking in the view, the last one first: ``MOST_LAST_THINKERS``."""
-    origins: dict[int, Origin]
-    """The origins that ``head.opaque`` names, but for 0."""
-    encoding: str
-    uncompacted: RunningTotals
-    """The same head with every message whole and no summary."""
-    in_force: ActiveCompactions = NOTHING_IN_FORCE
+    @property
+    def number(self) -> int:
+        return self.position
+
+    @property
+    def thinking(self) -> Sequence[tuple[int, ThinkingHeader]]:
+        """The headers of its thinking, each with its place among the blocks."""
+        return [(header.place, header) for header in self.headers]
+
+    @property
+    def starts_turn(self) -> bool:
+        return bool(self.flags & STARTS_TURN)
+
+    @property
+    def has_call(self) -> bool:
+        return bool(self.flags & HAS_CALL)
+
+    @property
+    def has_thinking(self) -> bool:
+        return bool(self.headers)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSnapshot:
-    """All that a count for the next request asks for, as it was at one moment."""
+    """What the next request takes besides its messages, as it was at one moment."""
 
     session: SessionRow
     settings: KeptSettings
-    totals: ViewTotals
+    branch: BranchRow
+    at: int
+    """The last position that the request is about."""
+    turn_start: int | None
+    """The start of the open turn, before ``at``."""
+    in_force: ActiveCompactions
     last_request: RecordedRequest | None
     """That of the last recorded reply; None, too, where it was not asked for."""

@@ -1,86 +1,85 @@
-"""Views: a branch with its compactions applied, and the totals that its next request counts.
+"""Views: a branch with its compactions applied, whole or without blocks.
 
-The totals are taken at the ends of the ranges in force, in a number of reads that does not grow
-with the conversation.
+What a summary replaces is not read. What applies, and which reply was the last to be recorded,
+is found by reading backwards from the end to one message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
 from reasoning_store.conversation import placeholders
-from reasoning_store.conversation.blocks import Origin
+from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import CorruptRow
-from reasoning_store.conversation.turns import MOST_LAST_THINKERS
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import branches, compactions, history, profiles, sessions
-from reasoning_store.ledger.branches import BranchRead, PositionTotals
+from reasoning_store.ledger.branches import BranchRead
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
-    OwnThinking,
     RecordedRequest,
-    RunningTotals,
     Segment,
     SessionRow,
     StoredRow,
 )
-from reasoning_store.ledger.rows import compaction_rows, draft_rows, origins, totals
+from reasoning_store.ledger.rows import compaction_rows, draft_rows
+from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
 from reasoning_store.ledger.rows.decode import parsed
 from reasoning_store.ledger.rows.session_rows import COLUMNS as SESSION_COLUMNS
-from reasoning_store.ledger.rows.totals import origin_of, own_thinking
 from reasoning_store.ledger.tables import bodies, messages
 from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
     ActiveCompactions,
     Cleared,
     CompactionRow,
+    NarrowRow,
     RangeSnapshot,
     RequestSnapshot,
     SummaryRange,
     ViewRow,
-    ViewTotals,
 )
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _b, _m = bodies.c, messages.c
-_REPLIES = select(_b.position, _b.sent, _m.created_at, _m.input).where(
-    _b.session_key == bindparam("key"),
-    _b.branch == bindparam("branch"),
-    _m.session_key == _b.session_key,
-    _m.branch == _b.branch,
-    _m.position == _b.position,
+_REQUESTS = Statement(
+    select(_b.position, _b.sent, _m.created_at, _m.input)
+    .where(*in_range(_b), _b.sent.is_not(None), *of_same_message(_m, _b))
+    .order_by(_b.position)
 )
 _SESSION_AND_BRANCH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
-_REQUEST = Statement(_REPLIES.where(_b.position == bindparam("position")))
-
-_CLEARABLE = Statement(
-    select(_m.position, _m.clearable)
-    .where(_m.session_key == bindparam("key"), _m.branch == bindparam("branch"))
-    .where(_m.position.between(bindparam("first"), bindparam("last")), _m.clearable > 0)
-)
-_REQUESTS_FROM = Statement(
-    _REPLIES.where(
-        _b.position.between(bindparam("first"), bindparam("last")), _b.sent.is_not(None)
-    ).order_by(_b.position)
-)
 
 
-def totals_upto(
-    connection: Connection, key: int, found: BranchRow, at: int | None
-) -> RunningTotals:
-    """Return the running totals of a branch at its head, or at an earlier position."""
-    head = found.totals
-    if at is None or at == head.position:
-        return head
-    if not 0 <= check_number("at", at) <= head.position:
+def checked_end(connection: Connection, key: int, found: BranchRow, at: int | None) -> int:
+    """Return the position of a branch's head, or the earlier one that is asked for."""
+    if at is None or at == found.head:
+        return found.head
+    if not 0 <= check_number("at", at) <= found.head:
         raise draft_rows.not_counted(connection, key, found, at) or branches.no_position(at)
-    return branches.totals_at(connection, key, found, [at])[at].totals
+    return at
+
+
+def in_force_at(
+    connection: Connection, key: int, read: BranchRead, turn_start: int | None
+) -> ActiveCompactions:
+    """Return what is in force on a branch at a position of the turn that starts there."""
+    if read.next_compaction == 1:
+        return NOTHING_IN_FORCE
+    return compaction_rows.in_force_at(connection, key, read.row.number, turn_start)
+
+
+def _parts(found: BranchRow, in_force: ActiveCompactions, at: int) -> list[Segment]:
+    """Return the ranges up to ``at`` that no summary replaces."""
+    parts: list[Segment] = []
+    start = 1
+    for one in in_force.ranges:
+        parts += branches.segments_between(found, start, one.first - 1)
+        start = one.last + 1
+    return parts + branches.segments_between(found, start, at)
 
 
 def view(
@@ -91,36 +90,67 @@ def view(
     Those before ``thinking_from`` are read without their thinking. Cleared results are replaced
     by their placeholders, and the counts of their messages are those of the placeholders.
     """
-    found, _, next_compaction = branches.read_branch(connection, key, branch)
-    carried = totals_upto(connection, key, found, at)
+    read = branches.read_branch(connection, key, branch)
+    at = checked_end(connection, key, read.row, at)
     in_force = NOTHING_IN_FORCE
-    if next_compaction > 1:
-        in_force = compaction_rows.in_force_at(connection, key, branch, carried.turn_start)
+    if read.next_compaction > 1:
+        turn_start = branches.turn_start(connection, key, read.row, at)
+        in_force = in_force_at(connection, key, read, turn_start)
     summaries = compaction_rows.summaries(connection, key, branch, in_force)
-    segments = []
-    start = 1
-    for summary in summaries:
-        segments += branches.segments_between(found, start, summary.first - 1)
-        start = summary.last + 1
-    segments += branches.segments_between(found, start, carried.position)
+    parts = _parts(read.row, in_force, at)
     rows: list[ViewRow] = []
-    for part, thinking in _split_segments(segments, thinking_from):
+    for part, thinking in _split_segments(parts, thinking_from):
         rows += history.of_segments(connection, key, [part], thinking=thinking)
     if in_force.cleared is not None:
-        _clear(connection, key, found, in_force.cleared, rows)
+        _clear(connection, key, parts, in_force.cleared, rows)
     if summaries:
         rows = sorted([*rows, *summaries], key=_position)
     return rows
 
 
+def narrow(
+    connection: Connection, session: SessionRow, branch: int, at: int | None, *, with_last: bool
+) -> tuple[RequestSnapshot, list[NarrowRow]]:
+    """Return what the next request takes, and the same as ``view`` without any block."""
+    snapshot = request_snapshot(connection, session, branch, at, with_last=with_last)
+    in_force = snapshot.in_force
+    parts = _parts(snapshot.branch, in_force, snapshot.at)
+    rows = history.narrow(connection, session.key, parts)
+    if in_force.cleared is not None:
+        last = in_force.cleared.last
+        rows = [
+            row._replace(
+                counts=replace(row.counts, visible=row.counts.visible - row.clearable), clearable=0
+            )
+            if row.clearable and row.position <= last
+            else row
+            for row in rows
+        ]
+    if in_force.ranges:
+        rows = sorted([*rows, *map(_narrow_summary, in_force.ranges)], key=_position)
+    return snapshot, rows
+
+
+def _narrow_summary(one: SummaryRange) -> NarrowRow:
+    counts = Counts(visible=one.tokens, exactness=one.exactness)
+    return NarrowRow(
+        one.first, one.last, "user", "complete", None, counts, 0, 0, (), is_summary=True
+    )
+
+
 def _clear(
-    connection: Connection, key: int, found: BranchRow, cleared: Cleared, rows: list[ViewRow]
+    connection: Connection,
+    key: int,
+    parts: Sequence[Segment],
+    cleared: Cleared,
+    rows: list[ViewRow],
 ) -> None:
     """Put the placeholders of cleared results into the rows of a view."""
-    freed: dict[int, int] = {}
-    for segment in branches.segments_upto(found.segments, cleared.last):
-        span = {"first": segment.first, "last": segment.last}
-        freed.update(_CLEARABLE.rows(connection, {"key": key, "branch": segment.branch, **span}))
+    freed: dict[int, int] = {
+        row.position: row.clearable
+        for row in history.narrow(connection, key, branches.segments_upto(parts, cleared.last))
+        if row.clearable
+    }
     for place, row in enumerate(rows):
         own = freed.get(row.position)
         if own is not None and isinstance(row, StoredRow):
@@ -143,14 +173,14 @@ def _split_segments(
             yield Segment(part.branch, split, part.last), True
 
 
-def _position(row: ViewRow) -> int:
+def _position(row: ViewRow | NarrowRow) -> int:
     return row.position
 
 
 def request_snapshot(
     connection: Connection, session: SessionRow, branch: int, at: int | None, *, with_last: bool
 ) -> RequestSnapshot:
-    """Return all that a count for the next request asks for, read at one moment.
+    """Return what the next request takes besides its messages, read at one moment.
 
     ``with_last``: with the request of the last recorded reply.
     """
@@ -162,100 +192,32 @@ def request_snapshot(
     of_session = len(SESSION_COLUMNS)
     current = sessions.check_owner(columns[:of_session], session.owner, session.id)
     read = branches.decode_branch(columns[of_session:])
-    counted = _view_totals(connection, key, read, at)
-    position = counted.uncompacted.last_sent if with_last else None
-    last = None if position is None else _request_at(connection, key, read.row, position)
-    return RequestSnapshot(current, profiles.kept_settings(connection, current), counted, last)
-
-
-def view_totals(connection: Connection, key: int, branch: int, at: int | None) -> ViewTotals:
-    """Return what a count of any policy needs, in a constant number of reads."""
-    return _view_totals(connection, key, branches.read_branch(connection, key, branch), at)
-
-
-def _view_totals(connection: Connection, key: int, read: BranchRead, at: int | None) -> ViewTotals:
-    found, encoding, next_compaction = read
-    uncompacted = totals_upto(connection, key, found, at)
-    in_force = NOTHING_IN_FORCE
-    if next_compaction > 1:
-        in_force = compaction_rows.in_force_at(
-            connection, key, found.number, uncompacted.turn_start
-        )
-    ranges = in_force.ranges
-    last = uncompacted.last_thinking
-    turn = 0 if uncompacted.turn_start is None else uncompacted.turn_start - 1
-    wanted = [turn]
-    if ranges:
-        wanted += [position for one in ranges for position in (one.first - 1, one.last)]
-    elif last is not None:
-        wanted += [last - 1, last]
-    if in_force.cleared is not None:
-        wanted.append(in_force.cleared.last)
-    carried = branches.totals_at(connection, key, found, wanted)
-    thinkers = _last_thinkers(connection, key, found, last, ranges, carried)
-    gone = [
-        (totals.totals_between(carried[one.first - 1].totals, carried[one.last].totals), one)
-        for one in ranges
-    ]
-    freed = _freed(carried, in_force)
-    if ranges or freed:
-        last = thinkers[0].position if thinkers else None
-        head = totals.view_of(uncompacted, gone, freed)._replace(last_thinking=last)
-    else:
-        head = uncompacted
-    return ViewTotals(
-        head=head,
-        before_turn=totals.view_of(carried[turn].totals, gone, freed),
-        last_thinkers=thinkers,
-        origins=_origins_of(connection, key, head),
-        encoding=encoding,
-        uncompacted=uncompacted,
-        in_force=in_force,
+    at = checked_end(connection, key, read.row, at)
+    turn_start = branches.turn_start(connection, key, read.row, at)
+    return RequestSnapshot(
+        current,
+        profiles.kept_settings(connection, current),
+        read.row,
+        at,
+        turn_start,
+        in_force_at(connection, key, read, turn_start),
+        _last_request(connection, key, read.row, at) if with_last else None,
     )
 
 
-def _last_thinkers(
-    connection: Connection,
-    key: int,
-    found: BranchRow,
-    position: int | None,
-    ranges: Sequence[SummaryRange],
-    carried: dict[int, PositionTotals],
-) -> tuple[OwnThinking, ...]:
-    """Return the last messages with thinking that no summary replaces, the last one first.
+def thinking_needed_from(
+    connection: Connection, key: int, branch: int, at: int | None
+) -> tuple[int, int]:
+    """Return the start of the open turn, and the last message in the view that has thinking.
 
-    ``position`` is the last one with thinking; totals that are read are added to ``carried``.
+    Either is 1 where there is none.
     """
-    thinkers: list[OwnThinking] = []
-    while position is not None and len(thinkers) < MOST_LAST_THINKERS:
-        inside = [one.first for one in ranges if one.first <= position <= one.last]
-        before = (inside[0] if inside else position) - 1
-        missing = [at for at in (before, position) if at not in carried]
-        carried |= branches.totals_at(connection, key, found, missing)
-        earlier = carried[before].totals
-        if not inside:
-            own = carried[position]
-            thinkers.append(own_thinking(earlier, own.totals, has_call=own.has_call))
-        position = earlier.last_thinking
-    return tuple(thinkers)
-
-
-def _freed(carried: Mapping[int, PositionTotals], in_force: ActiveCompactions) -> int:
-    """Return what is freed by results that are cleared outside of any range."""
-    if in_force.cleared is None:
-        return 0
-    upto = in_force.cleared.last
-    freed = carried[upto].totals.clearable
-    for one in in_force.ranges:
-        if one.first <= upto:
-            inside = carried[min(one.last, upto)].totals.clearable
-            freed -= inside - carried[one.first - 1].totals.clearable
-    return freed
-
-
-def _origins_of(connection: Connection, key: int, head: RunningTotals) -> dict[int, Origin]:
-    numbers = {origin_of(name) for name in head.opaque}
-    return {number: origins.one(connection, key, number) for number in numbers if number}
+    read = branches.read_branch(connection, key, branch)
+    at = checked_end(connection, key, read.row, at)
+    turn_start = branches.turn_start(connection, key, read.row, at)
+    parts = _parts(read.row, in_force_at(connection, key, read, turn_start), at)
+    last = branches.last_of(connection, key, parts, branches.LAST_THINKING)
+    return turn_start or 1, last or 1
 
 
 def last_request(
@@ -263,18 +225,35 @@ def last_request(
 ) -> RecordedRequest | None:
     """Return the last reply at or before ``at`` that was recorded, with its request."""
     found = branches.get(connection, key, branch)
-    position = totals_upto(connection, key, found, at).last_sent
+    return _last_request(connection, key, found, checked_end(connection, key, found, at))
+
+
+def _last_request(
+    connection: Connection, key: int, found: BranchRow, at: int
+) -> RecordedRequest | None:
+    segments = branches.segments_upto(found.segments, at)
+    position = branches.last_of(connection, key, segments, branches.LAST_RECORDED)
     return None if position is None else _request_at(connection, key, found, position)
 
 
 def _request_at(
     connection: Connection, key: int, found: BranchRow, position: int
 ) -> RecordedRequest:
-    number = branches.segment_at(found, position).branch
-    row = _REQUEST.row(connection, {"key": key, "branch": number, "position": position})
-    if row is None or row[1] is None:
-        raise CorruptRow(f"message {position} does not say what was sent")
-    return _recorded_request(number, row)
+    for request in _requests_in(connection, key, found, position, position):
+        return request
+    raise CorruptRow(f"message {position} does not say what was sent")
+
+
+def _requests_in(
+    connection: Connection, key: int, found: BranchRow, first: int, last: int
+) -> list[RecordedRequest]:
+    return [
+        RecordedRequest(position, part.branch, parsed(sent), created_at, reported)
+        for part in branches.segments_between(found, first, last)
+        for position, sent, created_at, reported in _REQUESTS.rows(
+            connection, range_params(key, part)
+        )
+    ]
 
 
 def in_force_when_sent(
@@ -287,7 +266,7 @@ def in_force_when_sent(
     found, _, next_compaction = branches.read_branch(connection, key, request.branch)
     if next_compaction == 1:
         return NOTHING_IN_FORCE
-    turn_start = totals_upto(connection, key, found, request.position - 1).turn_start
+    turn_start = branches.turn_start(connection, key, found, request.position - 1)
     return compaction_rows.in_force_at(
         connection, key, request.branch, turn_start, then=request.created_at
     )
@@ -298,19 +277,7 @@ def requests_from(
 ) -> list[RecordedRequest]:
     """Return the recorded replies from a position on, with their requests."""
     found = branches.get(connection, key, branch)
-    return [
-        _recorded_request(part.branch, row)
-        for part in branches.segments_between(found, first, found.totals.position)
-        for row in _REQUESTS_FROM.rows(
-            connection,
-            {"key": key, "branch": part.branch, "first": part.first, "last": part.last},
-        )
-    ]
-
-
-def _recorded_request(branch: int, row: Sequence[Any]) -> RecordedRequest:
-    position, sent, created_at, reported = row
-    return RecordedRequest(position, branch, parsed(sent), created_at, reported)
+    return _requests_in(connection, key, found, first, found.head)
 
 
 class Reads(Protocol):
@@ -334,7 +301,7 @@ class _Snapshot:
 
 
 class Views:
-    """The views of branches and their totals, each read in one snapshot."""
+    """The views of branches, each read in one snapshot."""
 
     def __init__(self, database: Reads) -> None:
         self._database = database
@@ -343,9 +310,23 @@ class Views:
         """Run several of these reads in one transaction; ``work`` is quick."""
         return self._database.read(lambda connection: work(Views(_Snapshot(connection))))
 
-    def view_totals(self, session_key: int, branch: int, at: int | None = None) -> ViewTotals:
-        """Return what a count of any policy needs at the head, or at an earlier position."""
-        return self._database.read(view_totals, session_key, branch, at)
+    def narrow(
+        self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
+    ) -> tuple[RequestSnapshot, list[NarrowRow]]:
+        """Return what the next request takes, and its view without any block."""
+        return self._database.read(
+            narrow, session=session, branch=branch, at=at, with_last=with_last
+        )
+
+    def encoding(self, session_key: int, branch: int) -> str:
+        """Return the encoding in which the session is counted."""
+        return self._database.read(branches.read_branch, session_key, branch).encoding
+
+    def thinking_needed_from(
+        self, session_key: int, branch: int, at: int | None = None
+    ) -> tuple[int, int]:
+        """Return the start of the open turn, and the last message that has thinking; 1 without."""
+        return self._database.read(thinking_needed_from, session_key, branch, at)
 
     def request_snapshot(
         self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
@@ -408,20 +389,5 @@ class Views:
         def work(connection: Connection) -> RangeSnapshot:
             found = branches.get(connection, session_key, branch)
             return compactions.clearing_basis(connection, session_key, found, upto)
-
-        return self._database.read(work)
-
-    def totals_at(
-        self, session_key: int, branch: int, positions: Sequence[int]
-    ) -> dict[int, RunningTotals]:
-        """Return the running totals at these positions, with no summary.
-
-        A search over a conversation reads them; three positions are one statement.
-        """
-
-        def work(connection: Connection) -> dict[int, RunningTotals]:
-            found = branches.get(connection, session_key, branch)
-            carried = branches.totals_at(connection, session_key, found, list(positions))
-            return {position: carried[position].totals for position in positions}
 
         return self._database.read(work)

@@ -275,7 +275,7 @@ class ReplyRecorder:
     def _end(self, *, interrupted: bool) -> None:
         if os.getpid() != self._process:
             # Refused in the child of a fork, where a lock may be held for ever.
-            self._ledger.branches.totals(self._row.key, self._branch.number)
+            self._ledger.branches.get(self._row.key, self._branch.number)
         with self.draft.ending:
             if self.over or self.draft.row is None:
                 self.over = True

@@ -128,7 +128,7 @@ class SessionBranch:
 
     def head(self) -> int:
         """Return the position of the last message."""
-        return self.ledger.branches.totals(self.key, self.number).position
+        return self.ledger.branches.get(self.key, self.number).head
 
     def history(
         self,
@@ -207,7 +207,7 @@ class SessionBranch:
 
     def fork_before_turn(self) -> int:
         """Make a new current branch that ends before the last turn."""
-        start = self.ledger.branches.totals(self.key, self.number).turn_start
+        start = self.ledger.branches.turn_start(self.key, self.number)
         if start is None:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
         return self.ledger.branches.fork(self.key, self.number, start, current=True)

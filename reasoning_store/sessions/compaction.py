@@ -6,29 +6,33 @@ replace a range in requests; no message is touched, and each can be undone.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 
-from reasoning_store.conversation.blocks import Message, user
+from reasoning_store.conversation.blocks import Exactness, Message, user
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.placeholders import framed_summary
 from reasoning_store.conversation.settings import SettingValues
+from reasoning_store.conversation.turns import LAST_RANK, TurnPosition, turn_positions
 from reasoning_store.conversation.validation import check_message, check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
 from reasoning_store.egress.policy import stricter_settings
+from reasoning_store.egress.selection import judge
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import FixedCount
 from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
-from reasoning_store.egress.usage import ContextUsage, closed_tokens, count_usage
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.records import OwnThinking, RunningTotals
 from reasoning_store.ledger.view_records import (
+    ActiveCompactions,
     CompactionRow,
+    NarrowRow,
     NewCompaction,
     RangeSnapshot,
-    ViewTotals,
+    RequestSnapshot,
 )
 from reasoning_store.ledger.views import Views
 from reasoning_store.sessions import settings as session_settings
@@ -36,10 +40,10 @@ from reasoning_store.sessions.view import (
     UNNAMED,
     ContextOptions,
     SessionView,
-    origins_by_kind,
     resolve_target,
 )
 from reasoning_store.stored_values import Compaction, compaction
+from reasoning_store.tokens import worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +75,19 @@ class SessionCompaction:
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
-        snapshot = view.ledger_views.request_snapshot(
+        snapshot, rows = view.ledger_views.narrow(
             view.row, view.branch_number, with_last=options.names == UNNAMED
         )
         policy = session_settings.policy(view.state, snapshot.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
-        forecast = CompactionForecast(
-            view.ledger_views,
-            self._of,
-            totals=snapshot.totals,
-            to=resolve_target(options.names, snapshot.last_request, view.state.contracts),
-            fixed=fixed,
-        )
+        to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
+        forecast = CompactionForecast(view.ledger_views, self._of, snapshot, rows, to, fixed)
         plan = compaction_plan.make_plan(
             [forecast.counting(chosen) for chosen in choices],
             forecast.layout(clear=clear),
             limits,
-            since=self._tokens_after_last(snapshot.totals),
-            exactness=forecast.usage(policy.settings).exactness,
+            since=self._tokens_after_last(snapshot.in_force),
+            exactness=forecast.exactness,
         )
         return self._with_basis(plan)
 
@@ -111,9 +110,9 @@ class SessionCompaction:
         ]
         return replace(summarized, messages=tuple(inside))
 
-    def _tokens_after_last(self, totals: ViewTotals) -> int | None:
+    def _tokens_after_last(self, in_force: ActiveCompactions) -> int | None:
         """Return the tokens of the request after the last compaction in force."""
-        if not totals.in_force.numbers:
+        if not in_force.numbers:
             return None
         rows = self._view.ledger_views.compactions(*self._of)
         last = max(rows, key=lambda row: row.number, default=None)
@@ -215,62 +214,90 @@ def session_budget(ledger: Ledger, key: int, *, limit: int | None, warn_at: floa
 class CompactionForecast:
     """The tokens that requests of one branch would count under other settings and cuts.
 
-    Each running total is read when it is first needed; no text is read.
+    ``rows`` are the view without blocks; what is asked of a position is a sum over it.
     """
 
     def __init__(
         self,
         views: Views,
         of: tuple[int, int],
-        *,
-        totals: ViewTotals,
+        snapshot: RequestSnapshot,
+        rows: list[NarrowRow],
         to: Target,
         fixed: FixedCount,
     ) -> None:
         self._views = views
         self._of = of
-        self._totals = totals
+        self._snapshot = snapshot
         self._to = to
         self._fixed = fixed
-        self._origins = origins_by_kind(totals)
-        self._totals_at = _TotalsAt(views, of, totals.uncompacted)
-        self._cleared = 0 if totals.in_force.cleared is None else totals.in_force.cleared.last
-        self._thinkers: dict[int, tuple[OwnThinking, ...]] = {}
+        self._rows = rows
+        self._positions = turn_positions(self._rows)
+        self._lasts = [row.last for row in self._rows]
+        self._starts = [row.position for row in self._rows if row.is_summary or row.starts_turn]
+        self._freed = [0, *accumulate([row.clearable for row in self._rows])]
+        self._thinkers = [row for row in self._rows if row.has_thinking]
 
-    def usage(self, settings: SettingValues) -> ContextUsage:
-        """Return the tokens of the next request under these settings."""
-        return count_usage(
-            self._totals,
-            self._origins,
-            settings,
-            self._to,
-            fixed=self._fixed,
-            encoding=self._totals.encoding,
-        )
+    @property
+    def exactness(self) -> Exactness:
+        return worst(self._fixed.exactness, *{row.counts.exactness for row in self._rows})
 
     def counting(self, settings: SettingValues) -> StripCount:
         """Return the counts of the next request and of its parts, for a decision."""
+        verdicts = judge(self._rows, self._positions, settings, self._to)
+        sums = [
+            0,
+            *accumulate(
+                [
+                    row.counts.visible + sum([one.tokens for one in own if one.kept])
+                    for row, own in zip(self._rows, verdicts, strict=True)
+                ]
+            ),
+        ]
         return StripCount(
             settings.strip_from_context,
-            self.usage(settings).effective,
-            partial(self._effective_up_to, settings),
-            partial(self._freed_by_summary, settings),
+            self._fixed.tokens + sums[-1],
+            lambda position: sums[self._entries_upto(position)],
+            partial(self._regained, settings),
         )
 
     def layout(self, *, clear: bool) -> Layout:
         """Return where the branch may be cut; without ``clear`` tool results stay as they are."""
-        head = self._totals.uncompacted
+        in_force = self._snapshot.in_force
         return Layout(
-            head=head.position,
-            turn_start=lambda position: self._totals_at[position].turn_start,
-            in_force=[
-                SummaryInForce(one.first, one.last, one.tokens)
-                for one in self._totals.in_force.ranges
-            ],
+            head=self._snapshot.at,
+            turn_start=self._turn_start,
+            in_force=[SummaryInForce(one.first, one.last, one.tokens) for one in in_force.ranges],
             results_upto=self._freed_by_clearing if clear else None,
-            cleared=self._cleared,
+            cleared=0 if in_force.cleared is None else in_force.cleared.last,
             splits=self._splits,
         )
+
+    def _entries_upto(self, position: int) -> int:
+        """Return how many entries of the view end at or before a position."""
+        return bisect_right(self._lasts, position)
+
+    def _turn_start(self, position: int) -> int | None:
+        """Return the start of the turn of a position, or of the summary that replaces it."""
+        turns = bisect_right(self._starts, position)
+        return self._starts[turns - 1] if turns else None
+
+    def _freed_by_clearing(self, position: int) -> int:
+        """Return what clearing tool results up to a position frees, outside of summaries."""
+        return self._freed[self._entries_upto(position)]
+
+    def _regained(self, settings: SettingValues, first: int, last: int) -> int:
+        """Return what the thinking before a range gains by being the last that is left."""
+        if not self._thinkers or not first <= self._thinkers[-1].position <= last:
+            return 0
+        before = [row for row in self._thinkers if row.position < first][-1:]
+
+        def kept(rank: int) -> int:
+            positions = [TurnPosition(rank, False, row.has_call, False) for row in before]
+            verdicts = judge(before, positions, settings, self._to)
+            return sum([one.tokens for own in verdicts for one in own if one.kept])
+
+        return kept(0) - kept(LAST_RANK)
 
     def _splits(self, position: int) -> bool:
         """Whether a cut separates a call from its response, or falls into a summary of a fork."""
@@ -286,53 +313,5 @@ class CompactionForecast:
             for row in self._views.compactions(*self._of, every=True)
             if row.kind == "summary"
             if row.undone_at is None and row.superseded_by is None
-            if row.last >= (self._totals.uncompacted.turn_start or 1)
+            if row.last >= (self._snapshot.turn_start or 1)
         ]
-
-    def _freed_by_clearing(self, position: int) -> int:
-        """Return what clearing tool results up to a position frees, outside of summaries."""
-        freed = self._clearable(position)
-        for one in self._totals.in_force.ranges:
-            if one.first <= position:
-                freed -= self._clearable(min(one.last, position)) - self._clearable(one.first - 1)
-        return freed
-
-    def _clearable(self, position: int) -> int:
-        done = self._totals_at[min(position, self._cleared)]
-        return self._totals_at[position].clearable - done.clearable
-
-    def _effective_up_to(self, settings: SettingValues, position: int) -> int:
-        counted = self._tokens_closed(settings, position, self._totals.last_thinkers)
-        return counted - self._totals_at[min(position, self._cleared)].clearable
-
-    def _freed_by_summary(self, settings: SettingValues, first: int, last: int) -> int:
-        thinkers, before = self._totals.last_thinkers, first - 1
-        if first == 1 or not any(first <= thinker.position <= last for thinker in thinkers):
-            return 0
-        later = [thinker for thinker in thinkers if thinker.position > last]
-        then = self._tokens_closed(settings, before, (*later, *self._thinkers_at(before)))
-        return then - self._tokens_closed(settings, before, thinkers)
-
-    def _tokens_closed(
-        self, settings: SettingValues, at: int, thinkers: tuple[OwnThinking, ...]
-    ) -> int:
-        return closed_tokens(self._totals_at[at], at, thinkers, self._origins, settings, self._to)
-
-    def _thinkers_at(self, position: int) -> tuple[OwnThinking, ...]:
-        if position not in self._thinkers:
-            self._thinkers[position] = self._views.view_totals(*self._of, position).last_thinkers
-        return self._thinkers[position]
-
-
-class _TotalsAt:
-    """The running totals along a lineage, each read once."""
-
-    def __init__(self, views: Views, of: tuple[int, int], head: RunningTotals) -> None:
-        self._read = views.totals_at
-        self._of = of
-        self._known = {head.position: head, 0: RunningTotals()}
-
-    def __getitem__(self, position: int) -> RunningTotals:
-        if position not in self._known:
-            self._known |= self._read(*self._of, [position])
-        return self._known[position]

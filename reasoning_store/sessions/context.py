@@ -25,7 +25,6 @@ from reasoning_store.sessions.view import (
     ContextOptions,
     EarlierRequest,
     SessionView,
-    origins_by_kind,
     resolve_target,
     spell_names,
 )
@@ -122,7 +121,7 @@ class Context:
         calibrated: bool = False,
         **names: Unpack[ContextNames],
     ) -> ContextUsage:
-        """Return the tokens of the next request (BR-004), from the running totals alone.
+        """Return the tokens of the next request (BR-004); no text is read.
 
         With ``at`` it is the request that would have followed that position, or the message
         of that id. ``calibrated`` counts in the provider's tokens: by the ratio of the ``input``
@@ -135,21 +134,18 @@ class Context:
         options = replace(self._options, **names)
         branch, (position,) = self._branch().locate(at)
         view = branch.view
-        snapshot = view.ledger_views.request_snapshot(
-            view.row,
-            view.branch_number,
-            position,
-            with_last=calibrated or options.names == UNNAMED,
+        with_last = calibrated or options.names == UNNAMED
+        snapshot, rows = view.ledger_views.narrow(
+            view.row, view.branch_number, position, with_last=with_last
         )
-        totals = snapshot.totals
         to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
+        encoding = snapshot.session.encoding
         found = count_usage(
-            totals,
-            origins_by_kind(totals),
+            rows,
             session_settings.policy(view.state, snapshot.settings, options.settings).settings,
             to,
-            fixed=view.inputs(options, totals.encoding).fixed,
-            encoding=totals.encoding,
+            fixed=view.inputs(options, encoding).fixed,
+            encoding=encoding,
             limit=limit or self._limit,
         )
         return found if not calibrated else _calibrated(found, to, snapshot.last_request)
@@ -321,7 +317,7 @@ def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _R
     policy = session_settings.policy(view.state, snapshot.settings, options.settings)
     to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
     earlier = view.earlier_request(snapshot, digest)
-    first = first_thinking_sent(lambda: snapshot.totals, policy.settings, to)
+    first = first_thinking_sent(view.thinking_needed_from, policy.settings, to)
     if earlier is not None:
         first = min(first, earlier.first_with_thinking)
     messages = view.messages(first)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.records import RecordedRequest, SessionRow
-from reasoning_store.ledger.rows.totals import field_of, origin_of
-from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow, ViewTotals
+from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow
 from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import counter
@@ -106,8 +105,8 @@ class SessionView:
             last = self.ledger_views.last_request(self.key, self.branch_number)
         return resolve_target(options.names, last, self.state.contracts)
 
-    def totals(self, at: int | None = None) -> ViewTotals:
-        return self.ledger_views.view_totals(self.key, self.branch_number, at)
+    def thinking_needed_from(self, at: int | None = None) -> tuple[int, int]:
+        return self.ledger_views.thinking_needed_from(self.key, self.branch_number, at)
 
     def inputs(
         self, options: ContextOptions, encoding: str, extra: Mapping[str, Any] | None = None
@@ -142,7 +141,7 @@ class SessionView:
             return items
         from reasoning_store.egress.usage import first_thinking_sent
 
-        first = first_thinking_sent(self.totals, policy.settings, to)
+        first = first_thinking_sent(self.thinking_needed_from, policy.settings, to)
         requests = self.ledger_views.requests_from(self.key, self.branch_number, first)
         digests = {row.position: row.facts["digest"] for row in requests if "digest" in row.facts}
         return [
@@ -173,11 +172,12 @@ class SessionView:
         policy = resolve_settings({key: values[key] for key in chosen})
         in_force = self.ledger_views.in_force_when_sent(self.key, last)
         erased_at = snapshot.session.erased_at
-        if in_force != snapshot.totals.in_force.before(last.position) or (
+        if in_force != snapshot.in_force.before(last.position) or (
             erased_at is not None and erased_at >= last.created_at
         ):
             return EarlierRequest(to, policy, CHANGED, AFTER_ALL)
-        first = first_thinking_sent(lambda: self.totals(last.position - 1), policy.settings, to)
+        needed_from = partial(self.thinking_needed_from, last.position - 1)
+        first = first_thinking_sent(needed_from, policy.settings, to)
         return EarlierRequest(to, policy, last.position, first)
 
 
@@ -191,15 +191,6 @@ class EarlierRequest:
     """The position of its reply: the messages before it were sent; or ``CHANGED``."""
     first_with_thinking: int
     """The first position whose thinking it may have carried."""
-
-
-def origins_by_kind(totals: ViewTotals) -> Callable[[str], tuple[Origin | None, str | None]]:
-    """Return a function from a kind of opaque thinking to its origin and its field."""
-
-    def origin_and_field(kind: str) -> tuple[Origin | None, str | None]:
-        return totals.origins.get(origin_of(kind)), field_of(kind)
-
-    return origin_and_field
 
 
 def resolve_target(

@@ -12,20 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reasoning_store as rs
-from reasoning_store.conversation.settings import resolve_settings
-from reasoning_store.conversation.turns import turn_positions
-from reasoning_store.egress import selection
 from reasoning_store.egress.compaction_plan import Limits, Plan
-from reasoning_store.egress.target import find_target
-from reasoning_store.egress.token_counts import count_message
 from reasoning_store.egress.turn_boundaries import Range, SummaryInForce
-from reasoning_store.egress.usage import closed_tokens
-from reasoning_store.ledger.records import OwnThinking
-from reasoning_store.ledger.rows import totals
-from reasoning_store.tokens import counter
 from tests.egress.compression_model import Chat, Row
-from tests.egress.histories import providers, settings, views
-from tests.ledger.recounting import state_of
 from tests.properties import each, examples
 
 ACTS = ("strip", "clear", "summarize")
@@ -374,48 +363,3 @@ def test_undoing_a_plan_restores_the_request(made: Chat, limit: int) -> None:
     made.strip, made.cleared, made.in_force = "none", cleared, []
 
     assert made.walked() == before
-
-
-@given(views, settings, providers)
-def test_what_lies_before_a_cut_is_what_the_selection_keeps_there(
-    messages: list[rs.Message], chosen: rs.ReasoningSettings, provider: str | None
-) -> None:
-    """The sums that a row carries give the same number as walking the selected messages."""
-    to = find_target(provider, None, None, None)
-    values = resolve_settings(chosen).settings
-    counts = [count_message(message, counter("o200k_base")) for message in messages]
-    view = selection.make_view(messages, counts)
-    origins: list[rs.Origin | None] = [None]
-    for message in messages:
-        if message.origin not in origins:
-            origins.append(message.origin)
-    states = [
-        totals.NOTHING,
-        *totals.running_totals(
-            state_of(
-                message.blocks,
-                count,
-                starts_turn=message.starts_turn,
-                origin=origins.index(message.origin),
-                has_request=False,
-            )
-            for message, count in zip(messages, counts, strict=True)
-        ),
-    ]
-    head = states[-1]
-    last: tuple[OwnThinking, ...] = ()
-    if head.last_thinking is not None:
-        at = head.last_thinking
-        has_call = bool(messages[at - 1].tool_calls)
-        last = (totals.own_thinking(states[at - 1], states[at], has_call=has_call),)
-    kept = [0] * (len(messages) + 1)
-    for verdict in selection.select(view, turn_positions(view), values, to).verdicts:
-        kept[verdict.message + 1] += verdict.tokens if verdict.kept else 0
-    closed = range(head.turn_start or 1)
-
-    def made_by(kind: str) -> tuple[rs.Origin | None, str | None]:
-        return origins[totals.origin_of(kind)], totals.field_of(kind)
-
-    assert [closed_tokens(states[p], p, last, made_by, values, to) for p in closed] == [
-        states[p].visible + sum(kept[: p + 1]) for p in closed
-    ]

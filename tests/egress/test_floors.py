@@ -9,7 +9,7 @@ import pytest
 
 import reasoning_store as rs
 from reasoning_store.conversation.settings import SettingValues, Strip
-from reasoning_store.conversation.turns import MOST_LAST_THINKERS, turn_positions
+from reasoning_store.conversation.turns import LAST_RANK, turn_positions
 from reasoning_store.egress.policy import STRIP_POLICIES
 from reasoning_store.egress.request_warnings import TEXTS
 from reasoning_store.egress.selection import make_view, select
@@ -338,11 +338,9 @@ def test_every_code_has_a_text() -> None:
 
 
 def test_every_value_of_the_setting_has_a_strip_policy() -> None:
-    """None tells apart more of the last thinkers than the running totals do."""
+    """None tells apart more of the last thinkers than a position does."""
     assert STRIP_POLICIES.keys() == {*get_args(Strip)}
-    assert all(
-        policy.distinguished_thinkers <= MOST_LAST_THINKERS for policy in STRIP_POLICIES.values()
-    )
+    assert all(policy.distinguished_thinkers <= LAST_RANK for policy in STRIP_POLICIES.values())
 
 
 # --- what is demanded of a call, and not of the thought before it

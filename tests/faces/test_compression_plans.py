@@ -167,14 +167,14 @@ def test_a_plan_is_made_although_a_summary_is_undone_meanwhile(
     made = session.compact(session.compression(limit=1_500, **DEEPSEEK), summary="They talked.")
     assert made is not None
     ledger = session._state.ledger
-    view_totals = ledger.views.view_totals
+    narrow = ledger.views.narrow
 
-    def then_undone(*place: Any) -> Any:
-        found = view_totals(*place)
+    def then_undone(*given: Any, **named: Any) -> Any:
+        found = narrow(*given, **named)
         session.undo(made.id)
         return found
 
-    monkeypatch.setattr(ledger.views, "view_totals", then_undone)
+    monkeypatch.setattr(ledger.views, "narrow", then_undone)
 
     assert session.compression(limit=10_000, **DEEPSEEK).action == "none"
 

@@ -48,7 +48,8 @@ def change(
             session.compact(plan, summary="They spoke." if plan.to_summarize else None)
     elif step == "edit":
         asked = [item.position for item in session.history() if item.message.role == "user"]
-        session.edit(asked[place % len(asked)], rs.user("another question"))
+        if asked:
+            session.edit(asked[place % len(asked)], rs.user("another question"))
     else:
         session.erase(at, only="reasoning" if step == "erase_reasoning" else None)
     return session

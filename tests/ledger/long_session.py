@@ -64,15 +64,6 @@ def verbs(session: rs.Session, last: int) -> dict[str, Callable[[], object]]:
         "behind the last turn but one": lambda: session.history(after=last - 4),
         "the latest that fit": lambda: session.history(tokens=335),
         "those before the last turn that fit": lambda: session.history(before=last - 3, tokens=335),
-        "usage": lambda: session.usage(limit=200_000),
-        "usage in the middle": lambda: session.usage(at=middle),
-        "usage after one message": lambda: session.usage(at=1),
-        "usage of another policy": lambda: session.usage(
-            settings={
-                "reasoning.includeInContext": True,
-                "reasoning.stripFromContext": "priorTurns",
-            }
-        ),
         "the first message": lambda: session.get(1),
         "one in the middle": lambda: session.get(middle),
         "the last message": lambda: session.get(last),

@@ -158,7 +158,7 @@ def test_the_same_key_with_another_body_is_a_conflict(
         ledger.messages.append(session.key, 1, other, idempotency_key="k")
 
     assert [first[0].id] == [row.id for row in caught.value.stored]
-    assert ledger.branches.totals(session.key, 1).position == 1
+    assert ledger.branches.get(session.key, 1).head == 1
 
 
 def test_a_key_is_its_sessions_own(ledger: Ledger) -> None:
@@ -184,7 +184,7 @@ def test_the_same_key_fifty_times_at_once_gives_one_row(ledger: Ledger) -> None:
             )
         )
 
-    assert ledger.branches.totals(session.key, 1).position == 2
+    assert ledger.branches.get(session.key, 1).head == 2
     assert sum(rows[0].is_new for rows in answers) == 1
     assert len({tuple((row.id, row.position, row.digest) for row in rows) for rows in answers}) == 1
 
@@ -297,7 +297,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(ledger: Ledger)
     with pytest.raises(InvalidCall, match="created_at"):
         ledger.messages.append(session.key, 1, [said()], created_at=1 << 70)
 
-    assert ledger.branches.totals(session.key, 1).position == 0
+    assert ledger.branches.get(session.key, 1).head == 0
 
 
 def test_a_window_is_what_slicing_gives(ledger: Ledger) -> None:
@@ -376,7 +376,7 @@ def test_what_no_conversation_holds_is_refused(
         )
 
     assert hint in (caught.value.hint or "")
-    assert ledger.branches.totals(session.key, 1).position == 0
+    assert ledger.branches.get(session.key, 1).head == 0
     assert ledger.messages.append(session.key, 1, [said()], idempotency_key="k")[0].is_new
 
 

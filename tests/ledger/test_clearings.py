@@ -26,8 +26,7 @@ from tests.properties import each
 
 from .compacting import clear, compact
 from .histories import answered, new_session, said, stored_messages
-from .reads import watched
-from .recounting import recount
+from .whole import count, narrow, whole
 
 FOUND = "what the tool found, at length: " + "much " * 10
 
@@ -76,8 +75,7 @@ def damage(ledger: Ledger, statement: str) -> None:
 def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     """The call, its answer's id and name and the message stay; nothing stored changes."""
     session = conversation(ledger)
-    history, recounted = stored_messages(ledger, session.key, 1), recount(ledger, session.key, 1)
-    before = ledger.views.view_totals(session.key, 1).head
+    history, before = stored_messages(ledger, session.key, 1), count(ledger, session.key)
 
     ledger.clock.now = lambda: 1 << 60
     row = clear(ledger, session.key, 1, 8, effective=40)
@@ -93,10 +91,8 @@ def test_only_the_view_is_cleared(ledger: Ledger) -> None:
     assert results(ledger, session) == "--23"
     assert ledger.views.compactions(session.key, 1) == [row]
     assert history == stored_messages(ledger, session.key, 1)
-    assert recounted == recount(ledger, session.key, 1)
-    assert ledger.views.view_totals(session.key, 1).head == before._replace(
-        visible=before.visible - 14, clearable=14
-    )
+    assert count(ledger, session.key) == (before[0] - 14, before[1])
+    whole(ledger, session.key)
     cleared = ledger.views.view(session.key, 1)[2]
     assert isinstance(cleared, StoredRow)
     assert cleared == replace(
@@ -162,14 +158,14 @@ def test_a_summary_and_a_clearing_do_not_get_in_each_others_way(ledger: Ledger) 
     clear(ledger, session.key, 1, 8)
     made = compact(ledger, session.key, 1, 1, 4, NewMessage(user("S"), Counts(visible=5)))
     assert made.supersedes == ()
-    both = ledger.views.view_totals(session.key, 1).head.visible
+    both = count(ledger, session.key)[0]
 
     assert results(ledger, session) == "-23"
     assert numbers(ledger, session) == [2, 1]
     ledger.compactions.undo(session.key, 1, 1)
-    assert ledger.views.view_totals(session.key, 1).head.visible == both + 7
+    assert count(ledger, session.key)[0] == both + 7
     clear(ledger, session.key, 1, 2)
-    assert ledger.views.view_totals(session.key, 1).head.visible == both + 7
+    assert count(ledger, session.key)[0] == both + 7
 
 
 def test_at_an_earlier_position_the_one_that_ends_before_its_turn_holds(ledger: Ledger) -> None:
@@ -313,8 +309,7 @@ def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
 
     assert numbers(ledger, session) == [1]
     assert results(ledger, session) == "-23"
-    assert ledger.branches.totals(session.key, 1).clearable == 21
-    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
+    whole(ledger, session.key)
     assert ledger.audit.verify().problems == ()
 
 
@@ -325,7 +320,7 @@ def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
     ledger.erasure.erase_session(session.key, only="reasoning")
 
     assert results(ledger, session) == "--23"
-    assert ledger.branches.totals(session.key, 1).clearable == 28
+    assert sum(row.clearable for row in narrow(ledger, session.key, 1)[1]) == 14
     assert ledger.audit.verify().problems == ()
 
 
@@ -341,7 +336,7 @@ def test_clearings_come_along_in_an_export(ledger: Ledger, other: Ledger) -> Non
         other.transfer.import_lines(exported)
 
     assert list(other.transfer.export_lines()) == exported
-    assert other.views.view_totals(session.key, 1) == ledger.views.view_totals(session.key, 1)
+    assert narrow(other, session.key, 1)[1] == narrow(ledger, session.key, 1)[1]
     assert other.views.view(session.key, 1) == ledger.views.view(session.key, 1)
     assert other.views.compactions(session.key, 1, every=True) == (
         ledger.views.compactions(session.key, 1, every=True)
@@ -378,9 +373,6 @@ def test_a_line_that_no_clearing_has_is_refused(
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE messages SET clearable = 6 WHERE position = 3", "state"),
-        ("UPDATE messages SET sum_clearable = 6 WHERE position = 4", "state"),
-        ("UPDATE branches SET sum_clearable = 6", "state"),
         ("UPDATE messages SET clearable = 1 WHERE position = 2", "columns"),
         ("UPDATE messages SET clearable = 21 WHERE position = 3", "columns"),
         ("UPDATE compactions SET first = 2 WHERE number = 1", "compaction"),
@@ -420,20 +412,3 @@ def test_several_are_made_together_or_not_at_all(ledger: Ledger) -> None:
     assert [row.kind for row in made] == ["summary", "clearing"]
     assert [row.effective for row in made] == [30, 30]
     assert results(ledger, session) == "-23"
-
-
-def test_a_usage_with_results_cleared_reads_as_much_at_4000_messages_as_at_100(
-    ledger: Ledger,
-) -> None:
-    """The same statements, and the same number of rows."""
-
-    def reads(turns: int) -> list[int]:
-        session = conversation(ledger, 25)
-        ledger.messages.append(session.key, 1, looked_up("x", FOUND) * (turns - 25))
-        clear(ledger, session.key, 1, turns * 2)
-        with watched() as work:
-            ledger.views.view_totals(session.key, 1)
-        return work
-
-    assert reads(1000) == reads(26)
-    assert sum(reads(26)) < 10

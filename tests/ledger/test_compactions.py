@@ -33,7 +33,7 @@ from tests.properties import each, examples
 
 from .compacting import compact, conversation, summary
 from .histories import answered, any_text, new_session, said, stored_messages
-from .recounting import recount
+from .whole import narrow, whole
 
 
 def shown(view: list[ViewRow]) -> list[str | int]:
@@ -42,16 +42,16 @@ def shown(view: list[ViewRow]) -> list[str | int]:
 
 
 def in_force(ledger: Ledger, session: SessionRow, at: int | None = None) -> list[int]:
-    return [*ledger.views.view_totals(session.key, 1, at).in_force.numbers]
+    return [*narrow(ledger, session.key, 1, at)[0].in_force.numbers]
 
 
 # What stands in the view
 
 
 def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
-    """History, states of rows and the head stay what they were; nothing is written there."""
+    """History and rows stay what they were; nothing is written there."""
     session = conversation(ledger, 5)
-    history, recounted = stored_messages(ledger, session.key, 1), recount(ledger, session.key, 1)
+    history = stored_messages(ledger, session.key, 1)
 
     ledger.clock.now = lambda: 1 << 60
     row = compact(ledger, session.key, 1, 3, 6, summary("S", 7))
@@ -65,7 +65,7 @@ def test_a_summary_is_sent_where_its_range_began(ledger: Ledger) -> None:
     assert shown(ledger.views.view(session.key, 1)) == [1, 2, "S", 7, 8, 9, 10]
     assert ledger.views.compactions(session.key, 1) == [row]
     assert history == stored_messages(ledger, session.key, 1)
-    assert recounted == recount(ledger, session.key, 1)
+    whole(ledger, session.key)
     assert [one for one in ledger.views.view(session.key, 1) if isinstance(one, StoredRow)] == [
         one for one in history if not 3 <= one.position <= 6
     ]
@@ -410,7 +410,7 @@ def test_a_branch_that_is_not_there_has_none(ledger: Ledger) -> None:
             lambda: ledger.compactions.undo(session.key, branch, 1),  # noqa: B023
             lambda: ledger.views.view(session.key, branch),  # noqa: B023
             lambda: ledger.views.basis(session.key, branch, 1, 2),  # noqa: B023
-            lambda: ledger.views.totals_at(session.key, branch, [1]),  # noqa: B023
+            lambda: narrow(ledger, session.key, branch),  # noqa: B023
         ):
             with pytest.raises(NotFound):
                 verb()
@@ -512,4 +512,4 @@ def test_a_summary_that_cannot_be_read_is_raised_and_never_skipped(ledger: Ledge
             ledger.views.compactions(session.key, 1, every=True)
         if "exactness" in damage:
             with pytest.raises(CorruptRow):
-                ledger.views.view_totals(session.key, 1)
+                narrow(ledger, session.key, 1)

@@ -21,7 +21,7 @@ from reasoning_store.ledger.records import NewMessage
 
 from .compacting import compact
 from .histories import add_part, answered, complete, new_session, part, renew, said, stored_messages
-from .recounting import recount
+from .whole import whole
 
 THREADS = 8
 ROUNDS = 6
@@ -63,7 +63,7 @@ def write_and_read(ledger: Ledger, shared: int, name: str) -> None:
     ledger.messages.append(own.key, 1, [said(name), answered()])
 
     assert stored_messages(ledger, own.key, 1, tokens=10**6) == stored_messages(ledger, own.key, 1)
-    assert ledger.branches.totals(own.key, 1).position == 2
+    assert ledger.branches.get(own.key, 1).head == 2
     assert ledger.budgets.get(own.key).thought.unreported == 1
 
 
@@ -86,10 +86,7 @@ def compact_and_undo_on_a_fork(ledger: Ledger, shared: int, name: str) -> None:
     assert ledger.views.view(shared, branch)[0] == compaction
     ledger.compactions.undo(shared, branch, 1)
 
-    assert (
-        ledger.views.view_totals(shared, branch).uncompacted
-        == ledger.views.view_totals(shared, branch).head
-    )
+    assert len(ledger.views.view(shared, branch)) == ledger.branches.get(shared, branch).head
 
 
 def remember(ledger: Ledger, shared: int, name: str) -> None:
@@ -150,15 +147,15 @@ def test_threads_write_one_conversation_and_their_own(anywhere: Ledger) -> None:
             positions += [row.position for row in anywhere.messages.append(one.key, 1, turn)]
             anywhere.messages.append(own[n].key, 1, turn)
             assert stored_messages(anywhere, own[n].key, 1, limit=2)[-1].message == turn[1].message
-            assert anywhere.views.view_totals(one.key, 1).head.position >= positions[-1]
+            assert anywhere.branches.get(one.key, 1).head >= positions[-1]
         return positions
 
     written = in_threads(write)
 
     assert list(range(1, 401)) == sorted(n for positions in written for n in positions)
     assert all(positions == sorted(positions) for positions in written)
-    assert all(row.stored == row.actual for row in recount(anywhere, one.key, 1))
-    assert {50} == {anywhere.branches.totals(session.key, 1).position for session in own}
+    whole(anywhere, one.key)
+    assert {50} == {anywhere.branches.get(session.key, 1).head for session in own}
 
 
 def test_two_stores_in_memory_are_two() -> None:

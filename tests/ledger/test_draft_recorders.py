@@ -23,7 +23,7 @@ from tests.clock import Clock
 from .drafting import recording, rows_of, texts
 from .histories import add_part, complete, new_session, part, renew, resolved, said, stored_messages
 from .opening import open_ledger
-from .recounting import recount
+from .whole import whole
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,7 +97,7 @@ def test_a_killed_recorder_loses_no_acknowledged_part(url: str) -> None:
         assert arrived == [str(n) for n in range(1, len(arrived) + 1)]
         # One part more may have been written than it could say.
         assert kept <= len(arrived) <= kept + 1
-        assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
+        whole(ledger, session.key)
 
 
 def test_a_recorder_in_another_process_continues_and_learns_it_at_its_end(url: str) -> None:
@@ -201,7 +201,7 @@ def test_recorders_and_writers_at_once_lose_and_repeat_nothing(ledger: Ledger) -
         ]
     assert len(rows) == 36 + sum(len(stored) for _, _, stored in ends)
     assert rows_of(ledger, "drafts") == rows_of(ledger, "draft_parts") == 0
-    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
+    whole(ledger, session.key)
 
 
 def test_two_recorders_at_once_on_one_branch(ledger: Ledger) -> None:

@@ -14,7 +14,7 @@ from reasoning_store.ledger.records import DraftRow, NewMessage, NewParts
 
 from .drafting import recording, rows_of, texts
 from .histories import add_part, answered, complete, new_session, note, part, renew, resolved, said
-from .recounting import recount
+from .whole import narrow, whole
 
 ORIGIN = Origin(provider="deepseek", model="r1", response_id="r-1")
 
@@ -36,7 +36,7 @@ def test_a_draft_becomes_the_message_that_it_announced(ledger: Ledger) -> None:
     assert replace(row, is_new=False) == ledger.history.get(session.key, 1, 2)
     assert ledger.history.by_idempotency_key(session.key, "k") == [replace(row, is_new=False)]
     assert (ledger.drafts.get(session.key, 1), rows_of(ledger, "draft_parts")) == (None, 0)
-    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
+    whole(ledger, session.key)
     assert ledger.messages.append(session.key, 1, [said()])[0].position == 3
 
 
@@ -44,12 +44,12 @@ def test_while_it_arrives_it_has_no_position_and_counts_nothing(ledger: Ledger) 
     """History, usage and the head are those of what is stored."""
     session = new_session(ledger)
     ledger.messages.append(session.key, 1, [said()])
-    before = ledger.views.view_totals(session.key, 1)
+    before = narrow(ledger, session.key, 1)
 
     draft = recording(ledger, session, 2)
 
     assert texts(ledger, session) == [said().message.text]
-    assert before == ledger.views.view_totals(session.key, 1)
+    assert before == narrow(ledger, session.key, 1)
     assert draft.position == 2
     with pytest.raises(NotFound):
         ledger.history.get(session.key, 1, 2)
@@ -222,7 +222,7 @@ def test_an_append_of_another_writer_ends_it_as_interrupted(ledger: Ledger) -> N
     assert caught.value.hint
     assert texts(ledger, session) == ["q", "1 2 ", "me!"]
     assert rows_of(ledger, "draft_parts") == 0
-    assert all(one.stored == one.actual for one in recount(ledger, session.key, 1))
+    whole(ledger, session.key)
 
 
 def test_of_a_reply_with_no_part_yet_an_append_leaves_nothing(ledger: Ledger) -> None:

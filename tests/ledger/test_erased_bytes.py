@@ -125,7 +125,7 @@ def test_no_byte_of_an_erased_message_is_left(sqlite_path: Path) -> None:
         ledger.messages.append(key, 1, [said("<said>" * 2000)], draft_message=resolved)
         ledger.messages.append(key, 1, [answered("<kept>", "<thought>" * 2000)])
         ledger.messages.append(key, 1, [answered("kept", "<all>" * 2000) for _ in range(20)])
-        last = ledger.branches.totals(key, 1).position
+        last = ledger.branches.get(key, 1).head
 
         ledger.erasure.erase_message(key, 1, last - 21)
         assert found(sqlite_path, "said") == {}

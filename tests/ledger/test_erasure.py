@@ -47,7 +47,7 @@ from .histories import (
     stored_messages,
 )
 from .opening import never_rewritten
-from .whole import whole
+from .whole import count, narrow, whole
 
 
 def statuses(ledger: Ledger, key: int, branch: int = 1) -> list[str]:
@@ -139,8 +139,7 @@ def test_an_erased_user_message_starts_no_turn(ledger: Ledger) -> None:
 
     ledger.erasure.erase_message(session.key, 1, 4)
 
-    used = ledger.views.view_totals(session.key, 1)
-    assert (used.head.turn_start, used.head.turn_has_call) == (1, True)
+    assert ledger.branches.turn_start(session.key, 1) == 1
     whole(ledger, session.key)
 
 
@@ -158,7 +157,7 @@ def test_only_the_reasoning_of_a_message_goes(ledger: Ledger) -> None:
     assert row.message == replace(first.message, blocks=(TextBlock(text="No."),))
     assert row.counts == Counts(visible=3)
     assert ledger.views.last_request(session.key, 1) is not None
-    assert ledger.branches.totals(session.key, 1).portable == len("other")
+    assert count(ledger, session.key)[1] == len("other")
     whole(ledger, session.key)
     assert (
         replace(ledger.erasure.erase_message(session.key, 1, 2, only="reasoning"), copies=())
@@ -248,8 +247,8 @@ def test_what_is_left_can_be_counted_anew(ledger: Ledger) -> None:
     ledger.erasure.erase_session(session.key, only="reasoning", count=count)
 
     assert asked == [(assistant("No."), "o200k_base")]
-    head = ledger.branches.totals(session.key, 1)
-    assert (head.visible, head.exactness) == (7, "exact")
+    (row,) = narrow(ledger, session.key, 1)[1]
+    assert row.counts == Counts(visible=7)
     whole(ledger, session.key)
 
 
@@ -316,7 +315,7 @@ def test_a_pair_is_found_on_every_branch_that_shares_the_call(ledger: Ledger) ->
     assert erased_at(ledger, session.key, three) == []
     for branch in (1, two, three):
         whole(ledger, session.key)
-        assert ledger.branches.totals(session.key, branch).position >= 3
+        assert ledger.branches.get(session.key, branch).head >= 3
 
 
 def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
@@ -338,7 +337,7 @@ def partners(messages: list[tuple[int, Message]], start: int) -> set[int]:
 @examples(60)
 @given(steps=steps)
 def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step]) -> None:
-    """In any history, on every branch: states equal a recount, and no other message changed."""
+    """In any history, on every branch: each row is its message's, and no other message changed."""
     never_rewritten(ledger)
     session = new_session(ledger)
     key = session.key
@@ -346,7 +345,7 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     expected: dict[str, Message] = {}
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.branches.totals(key, branch).position
+        head = ledger.branches.get(key, branch).head
         if kind == "append":
             for row in ledger.messages.append(key, branch, what):
                 expected[row.id] = row.message
@@ -370,9 +369,6 @@ def test_whatever_is_erased_the_rest_is_whole(ledger: Ledger, steps: list[Step])
     for branch in branches:
         for row in stored_messages(ledger, key, branch):
             assert expected[row.id] == row.message
-            assert (
-                ledger.views.view_totals(key, branch, at=row.position).head.position == row.position
-            )
 
 
 def without_thinking(message: Message) -> Message:
@@ -467,9 +463,8 @@ def test_the_reasoning_of_a_session_goes_on_all_branches(ledger: Ledger) -> None
     assert replace(done, copies=()) == Erased(thinking_blocks=3)
     for branch in (1, fork):
         assert [row.message.thinking for row in stored_messages(ledger, session.key, branch)] == (
-            [()] * ledger.branches.totals(session.key, branch).position
+            [()] * ledger.branches.get(session.key, branch).head
         )
-        assert ledger.branches.totals(session.key, branch).last_thinking is None
     assert stored_messages(ledger, session.key, fork)[-1].message.text == "so far"
     whole(ledger, session.key)
 
@@ -503,7 +498,7 @@ def test_a_late_repeat_does_not_bring_back_what_was_erased(ledger: Ledger, only:
         ledger.messages.append(session.key, 1, batch, idempotency_key="CANARY-KEY")
 
     assert len(caught.value.stored) == 3
-    assert ledger.branches.totals(session.key, 1).position == 3
+    assert ledger.branches.get(session.key, 1).head == 3
     stored = ledger.database.read(
         lambda connection: (
             driver(connection).execute("SELECT idempotency_key FROM messages").fetchall()
@@ -578,5 +573,5 @@ def test_erasing_while_others_write_and_fork(ledger: Ledger) -> None:
         stop.set()
         forking.result()
 
-    assert ledger.branches.totals(session.key, 1).position == 40 + 4 * turns
+    assert ledger.branches.get(session.key, 1).head == 40 + 4 * turns
     whole(ledger, session.key)

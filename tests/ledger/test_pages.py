@@ -28,7 +28,7 @@ from reasoning_store.ledger.rows import decode
 from tests.properties import examples
 
 from .histories import answered, json_values, new_session, said, stored_messages, without_thinking
-from .recounting import recount
+from .whole import narrow
 
 # Each takes another way through a page: bare, with JSON, with none,
 # one, two and late thoughts, sealed ones, and a text that stands in no column.
@@ -206,7 +206,7 @@ WAYS: dict[str, Callable[[Ledger, int], Any]] = {
     "by value, stripped": lambda ledger, key: ledger.views.view(key, 1, thinking_from=1 << 40),
     "export": lambda ledger, key: list(ledger.transfer.export_lines(key)),
     "under its key": lambda ledger, key: ledger.history.by_idempotency_key(key, "k"),
-    "recount": lambda ledger, key: recount(ledger, key, 1),
+    "without blocks": lambda ledger, key: narrow(ledger, key, 1),
 }
 
 
@@ -252,6 +252,6 @@ def test_an_unknown_value_is_not_written_again(
     damaged(ledger, session, column, value)
 
     with pytest.raises(CorruptRow, match="message 40 "):
-        ledger.erasure.erase_message(session.key, 1, 40 if only is None else 39, only=only)
+        ledger.erasure.erase_message(session.key, 1, 40, only=only)
 
     assert ledger.history.get(session.key, 1, 39).message == answered().message

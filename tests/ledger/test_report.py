@@ -89,7 +89,7 @@ def test_a_report_is_the_sum_of_its_messages(
             ):
                 sums = expected[by][group]
                 sums[:] = map(sum, zip(sums, numbers(row.message, row.counts), strict=True))
-        ledger.branches.fork(session.key, 1, 1 + ledger.branches.totals(session.key, 1).position)
+        ledger.branches.fork(session.key, 1, 1 + ledger.branches.get(session.key, 1).head)
 
     for by, groups in expected.items():
         found: dict[Any, list[int]] = defaultdict(lambda: [0] * 7)

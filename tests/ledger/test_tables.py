@@ -29,7 +29,6 @@ from reasoning_store.ledger.rows import (
     erasure_rows,
     message_rows,
     origins,
-    recomputation,
 )
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.transfer import load
@@ -96,7 +95,6 @@ STATEMENTS = {
         message_rows,
         origins,
         profiles,
-        recomputation,
         views,
         sessions,
     )

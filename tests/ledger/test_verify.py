@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+import reasoning_store as rs
 from reasoning_store.conversation.blocks import (
     Counts,
     Origin,
@@ -84,7 +85,7 @@ def test_what_was_never_damaged_has_no_problem(ledger: Ledger, steps: list[Step]
     branches = [1]
     for kind, which, what in steps:
         branch = branches[which % len(branches)]
-        head = ledger.branches.totals(session.key, branch).position
+        head = ledger.branches.get(session.key, branch).head
         if kind == "append":
             ledger.messages.append(session.key, branch, what)
         elif kind == "fork":
@@ -140,14 +141,10 @@ DAMAGES: list[tuple[str, str, int | None, int | None]] = [
     ("UPDATE thinking_blocks SET thought = 'x' WHERE branch = 1 AND position = 2", "digest", 1, 2),
     ("UPDATE messages SET role = 'tool' WHERE branch = 1 AND position = 6", "digest", 1, 6),
     ("UPDATE messages SET status = 'erased' WHERE branch = 2 AND position = 7", "digest", 2, 7),
-    ("UPDATE messages SET visible = 9 WHERE branch = 2 AND position = 7", "state", 2, 7),
     ("UPDATE messages SET thinking = 9 WHERE branch = 2 AND position = 7", "columns", 2, 7),
     ("UPDATE messages SET input = 9 WHERE branch = 1 AND position = 2", "columns", 1, 2),
-    ("UPDATE messages SET has_call = 1 WHERE branch = 1 AND position = 2", "columns", 1, 2),
+    ("UPDATE messages SET flags = 1 WHERE branch = 1 AND position = 2", "columns", 1, 2),
     ("UPDATE thinking_blocks SET tokens = 9 WHERE branch = 1 AND position = 2", "columns", 1, 2),
-    ("UPDATE messages SET sum_visible = 9 WHERE branch = 1 AND position = 4", "state", 1, 4),
-    ("UPDATE messages SET last_sent = 1 WHERE branch = 1 AND position = 8", "state", 1, 8),
-    ("UPDATE branches SET sum_portable = 9 WHERE branch = 3", "state", 3, None),
     ("UPDATE branches SET segments = '[[1,1,3]]' WHERE branch = 2", "lineage", 2, None),
     ("UPDATE branches SET segments = '[[1,1' WHERE branch = 2", "unreadable", None, None),
     ("UPDATE branches SET next_position = 8 WHERE branch = 1", "gap", 1, None),
@@ -159,12 +156,6 @@ DAMAGES: list[tuple[str, str, int | None, int | None]] = [
     ("DELETE FROM thinking_blocks WHERE branch = 2 AND position = 7", "unreadable", 2, 7),
     ("UPDATE bodies SET data = '{' WHERE branch = 1 AND position = 4", "unreadable", 1, 4),
     ("UPDATE bodies SET sent = '{' WHERE branch = 1 AND position = 2", "unreadable", 1, 2),
-    (
-        "UPDATE messages SET opaque = '{\"x\":1}' WHERE branch = 1 AND position = 4",
-        "unreadable",
-        1,
-        4,
-    ),
     ("UPDATE messages SET batch = 9 WHERE batch IS NOT NULL", "batch", 1, 6),
     ('UPDATE origins SET origin = \'{"provider":"q"}\'', "origin", None, None),
     ("DELETE FROM origins", "stray", 1, 2),
@@ -218,20 +209,22 @@ def test_damage_is_found_and_placed(
     assert SECRET not in str([replace(one, session=None) for one in found])
 
 
-def test_a_damaged_row_is_one_problem_and_not_one_for_each_row_after_it(ledger: Ledger) -> None:
-    """A wrong sum is reported where it is wrong, and where it would go on."""
-    session = new_session(ledger)
-    ledger.messages.append(session.key, 1, [said(), answered()] * 300)
-    ledger.database.write(
-        lambda connection: driver(connection).execute(
-            "UPDATE messages SET sum_visible = 9 WHERE position = 100"
-        )
-    )
+def test_a_changed_count_is_found_by_counting_again(url: str) -> None:
+    """It is one problem, at its place; an estimate, which may differ each time, is none."""
+    replies = [rs.assistant(rs.ThinkingBlock(thought="Hm. " * 9), "No."), rs.user("Why?")]
+    with Store(url) as store:
+        session = store.session("chat", create=True)
+        session.append([rs.user("q"), *replies, rs.user("x")])
+        session.append(rs.user(rs.MediaBlock(kind="image", mime_type="image/png", url="u")))
+        session.erase(2, only="reasoning")
+        session.erase(4)
+        assert store.verify().ok
+    damage(url, "UPDATE messages SET visible = visible + 1 WHERE position IN (3, 5)")
 
-    found = ledger.audit.verify().problems
+    with Store(url) as store:
+        found = store.verify().problems
 
-    assert [(one.code, one.position) for one in found] == [("state", 100), ("state", 101)]
-    assert {(one.owner, one.session) for one in found} == {("u", session.id)}
+    assert [(one.code, one.position, one.session) for one in found] == [("count", 3, "chat")]
 
 
 def test_a_flipped_byte_in_a_text_is_found(sqlite_path: Path) -> None:

@@ -299,7 +299,7 @@ def test_the_widest_that_fits_is_found(costs: list[int], budget: int) -> None:
     """Whatever each costs, nothing too."""
     sums = [sum(costs[:n]) for n in range(len(costs) + 1)]
 
-    found = windows.widest(len(costs), lambda width: sums[width], budget)
+    found = windows.widest(costs, budget)
 
     assert found == max(n for n in range(len(sums)) if sums[n] <= budget)
 

@@ -31,11 +31,8 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.thinking_header import ThinkingHeader
 from reasoning_store.ledger.message_columns import READ
-from reasoning_store.ledger.records import (
-    NewMessage,
-    RunningTotals,
-    StoredRow,
-)
+from reasoning_store.ledger.records import NewMessage, StoredRow
+from reasoning_store.ledger.view_records import NarrowRow
 
 UNREADABLE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """The errors of reading a row that another program wrote or changed."""
@@ -77,6 +74,12 @@ def parsed(text: str) -> Any:
 def headers_of(shape: str | None) -> list[ThinkingHeader]:
     """Return the headers of a message's thinking blocks."""
     return [ThinkingHeader(*header) for header in parsed(shape)] if shape else []
+
+
+def headers_of_each(shapes: Sequence[str | None]) -> Iterator[list[ThinkingHeader]]:
+    """Yield the headers of each message that has thinking, parsed together."""
+    for each in _parsed_each([text for text in shapes if text is not None]):
+        yield [*map(ThinkingHeader._make, each)]
 
 
 def annotations_of(text: str) -> dict[str, Any]:
@@ -192,7 +195,9 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
     """
     made_by = {None: None, **page.origins}
     values = _parsed_each([data for _, _, data in page.bodies if data is not None])
-    headers = _headers(page) if thinking is None else iter(())
+    headers = (
+        headers_of_each([head[_SHAPE] for head in page.heads]) if thinking is None else iter(())
+    )
     for head, (_, text, data) in zip(page.heads, page.bodies, strict=True):
         position, id_, role, status, created, origin, visible, exactness, shape, digest, kept = head
         message: Any = _Message()
@@ -211,22 +216,22 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
         row: Any = _Stored()
         row.headers = None
         if shape is None:
-            row.counts = _without_thinking(visible, exactness)
+            row.counts = without_thinking(visible, exactness)
         elif thinking is None:
             row.headers = own = next(headers)
             each = (own[0].tokens,) if len(own) == 1 else tuple([header.tokens for header in own])
-            row.counts = _counts(visible, each, exactness)
+            row.counts = counts_of(visible, each, exactness)
         else:
             of, place, tokens, source_field, thought, more, hidden = first = thinking.due
             due = thinking.due = next(thinking.following, _NO_THOUGHT)
             # Nearly always there is one, before all else.
             if of == position != due[0] and not place:
                 blocks = (thinking_block(source_field, thought, more, hidden), *blocks)
-                row.counts = _counts(visible, (tokens,), exactness)
+                row.counts = counts_of(visible, (tokens,), exactness)
             else:
                 mine = [first, *thinking.others(position)]
                 blocks = _insert_thoughts(position, blocks, mine)
-                row.counts = _counts(visible, tuple([one[2] for one in mine]), exactness)
+                row.counts = counts_of(visible, tuple([one[2] for one in mine]), exactness)
         message.blocks = blocks
         message.__class__ = Message
         row.id, row.position, row.branch = id_, position, branch
@@ -235,13 +240,6 @@ def _add_page(out: list[StoredRow], page: Page, branch: int, thinking: _Thoughts
         row.annotations = None if kept is None else annotations_of(kept)
         row.__class__ = StoredRow
         out.append(row)
-
-
-def _headers(page: Page) -> Iterator[list[ThinkingHeader]]:
-    """Yield the headers of each message that has thinking."""
-    stored = [head[_SHAPE] for head in page.heads]
-    for each in _parsed_each([text for text in stored if text is not None]):
-        yield [*map(ThinkingHeader._make, each)]
 
 
 def _fill_message(
@@ -296,12 +294,12 @@ def new_row(entry: NewMessage, columns: Mapping[str, Any], branch: int, position
 
 
 @lru_cache(maxsize=4096)
-def _without_thinking(visible: int, exactness: int) -> Counts:
+def without_thinking(visible: int, exactness: int) -> Counts:
     """Return one value for all messages that count the same: most are of a few lengths."""
-    return _counts(visible, (), exactness)
+    return counts_of(visible, (), exactness)
 
 
-def _counts(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
+def counts_of(visible: int, thinking: tuple[int, ...], exactness: int) -> Counts:
     counts: Any = _Counts()
     counts.visible, counts.thinking, counts.exactness = visible, thinking, EXACTNESS_OF[exactness]
     counts.clearable = 0
@@ -333,8 +331,32 @@ def _insert_thoughts(
     return tuple(together)
 
 
-def decode_totals(position: int, columns: Sequence[Any]) -> RunningTotals:
-    """Return running totals from the columns of ``tables.TOTALS``."""
-    visible, portable, calls, opaque, turn, has_call, *rest = columns
-    kinds = {key: (own, part) for key, (own, part) in parsed(opaque).items()} if opaque else {}
-    return RunningTotals(position, visible, portable, calls, kinds, turn, bool(has_call), *rest)
+def narrow_rows(rows: Sequence[Sequence[Any]], origins: Mapping[int, Origin]) -> list[NarrowRow]:
+    """Return the rows of messages of which no block was read, in order."""
+    out: list[NarrowRow] = []
+    headers = headers_of_each([row[-1] for row in rows])
+    try:
+        for position, role, status, origin, visible, clearable, exactness, flags, shape in rows:
+            own: Sequence[ThinkingHeader] = ()
+            if shape is None:
+                counts = without_thinking(visible, exactness)
+            else:
+                own = next(headers)
+                each = tuple([header.tokens for header in own])
+                counts = counts_of(visible, each, exactness)
+            out.append(
+                NarrowRow(
+                    position,
+                    position,
+                    ROLES[role],
+                    _STATUSES[status],
+                    None if origin is None else origins[origin],
+                    counts,
+                    clearable,
+                    flags,
+                    own,
+                )
+            )
+    except UNREADABLE:
+        raise CorruptRow(f"message {rows[len(out)][0]} cannot be read back") from None
+    return out

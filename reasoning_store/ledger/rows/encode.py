@@ -1,14 +1,12 @@
 """Values to columns, pure: the columns of a message.
 
-Done before any lock is taken, since it is what can be slow or can fail: JSON, digests, and
-the totals of a message alone.
+Done before any lock is taken, since it is what can be slow or can fail: JSON and digests.
 
 Knows blocks, codec and the columns' forms (``tables`` describes them); runs no SQL.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
@@ -29,13 +27,10 @@ from reasoning_store.ledger.message_columns import MessageParts, encode_columns
 from reasoning_store.ledger.records import (
     NewMessage,
     ReasoningUsed,
-    RunningTotals,
 )
 from reasoning_store.ledger.rows import keys
 from reasoning_store.ledger.rows.digests import digest, in_order
 from reasoning_store.ledger.rows.keys import origin_number
-from reasoning_store.ledger.rows.totals import message_totals
-from reasoning_store.ledger.tables import TOTALS
 
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
@@ -87,14 +82,13 @@ def checked_key_digest(idempotency_key: str) -> str:
 
 
 class EncodedMessage(NamedTuple):
-    """An entry as columns, and its own totals. Made before any lock is taken."""
+    """An entry as columns. Made before any lock is taken."""
 
     entry: NewMessage
     columns: dict[str, Any]
-    """Of ``messages``, but for the key, the position and the running totals."""
+    """Of ``messages``, but for the key and the position."""
     body: dict[str, Any]
     thinking: list[dict[str, Any]]
-    own: RunningTotals
     used: ReasoningUsed
     origin: tuple[int, str] | None
     """Its number and JSON, to be interned."""
@@ -125,20 +119,11 @@ def encode_message(entry: NewMessage, *, id: str, created_at: int) -> EncodedMes
         origin=number,
         digest=digest(_digested_columns(message, origin, body, rows)),
         annotations=annotations_json(entry.annotations),
+        is_recorded=entry.request_facts is not None,
     )
     columns = encode_columns(parts)
-    own = message_totals(
-        headers,
-        visible=counts.visible,
-        clearable=counts.clearable,
-        exactness=counts.exactness,
-        has_call=message.has_call,
-        starts_turn=message.starts_turn,
-        origin=number,
-        has_request=entry.request_facts is not None,
-    )
     used = reasoning_used(message.role, columns["reasoning"], counts.thinking)
-    return EncodedMessage(entry, columns, body, rows, own, used, origin)
+    return EncodedMessage(entry, columns, body, rows, used, origin)
 
 
 def annotations_json(
@@ -317,21 +302,3 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
         "data": codec.dumps(data) if data else None,
         "is_hidden": int(block.is_hidden),
     }
-
-
-def opaque_json(opaque: Mapping[str, tuple[int, int]]) -> str | None:
-    """Return the column of the opaque sums: absent while empty."""
-    if not opaque:
-        return None
-    return json.dumps({key: opaque[key] for key in sorted(opaque)}, separators=(",", ":"))
-
-
-def totals_values(totals: RunningTotals) -> tuple[Any, ...]:
-    """Return running totals as the columns that messages and branches share, in their order."""
-    _, visible, portable, calls, opaque, turn, has_call, *rest = totals
-    return (visible, portable, calls, opaque_json(opaque), turn, int(has_call), *rest)
-
-
-def totals_columns(totals: RunningTotals) -> dict[str, Any]:
-    """Return the same under the names of the columns."""
-    return dict(zip(TOTALS, totals_values(totals), strict=True))

@@ -1,9 +1,8 @@
 """The SQL of erasing: rows emptied or removed, and all that was made from them.
 
 A message that is erased leaves its row, with role, position, id and time, and nothing else; one
-whose reasoning is erased leaves its other blocks. Both change the rows after them: the carried
-state is made anew in every branch that shares them, and summaries whose range holds them go; a
-clearing holds nothing of them, and stays. The new rows are computed before (``Change``); here one
+whose reasoning is erased leaves its other blocks. Summaries whose range holds them go; a clearing
+holds nothing of them, and stays. The new rows are computed before (``Change``); here one
 transaction locks the session, finds the rows that are still as they were read, and writes.
 
 The number of an idempotency key stays (``keys.key_digest``): it reveals nothing, and a late repeat
@@ -14,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import (
     Connection,
+    Integer,
     and_,
     bindparam,
     case,
@@ -26,7 +26,6 @@ from sqlalchemy import (
     func,
     literal_column,
     null,
-    or_,
     select,
     update,
 )
@@ -34,17 +33,24 @@ from sqlalchemy import (
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Counts, Message, TextBlock
 from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.conversation.message_flags import HAS_CALL, HAS_RESPONSE, RECORDED
 from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
 from reasoning_store.ledger import branches, sessions
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
 from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
-from reasoning_store.ledger.rows import decode, pairs, recomputation
+from reasoning_store.ledger.rows import decode, pairs
 from reasoning_store.ledger.rows import encode as columns
-from reasoning_store.ledger.rows.conditions import at_position, in_range, of_branch, of_same_message
+from reasoning_store.ledger.rows.conditions import (
+    at_position,
+    has_flag,
+    in_range,
+    of_branch,
+    of_same_message,
+    range_params,
+)
 from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params
 from reasoning_store.ledger.rows.pairs import ToolRow
-from reasoning_store.ledger.rows.recomputation import Own
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
     bodies,
@@ -87,16 +93,10 @@ _SET_ERASED_AT = Statement(
         )
     )
 )
-_OF_PAIRS: Final = ("tool_call", "tool_response", "raw")
 _TOOL_BODIES = Statement(
     select(_b.position, _m.role, _b.data)
-    .join_from(
-        bodies,
-        messages,
-        and_(*of_same_message(_m, _b)),
-    )
-    .where(*of_branch(_b))
-    .where(or_(*(_b.data.like(f'%"type":"{kind}"%') for kind in _OF_PAIRS)))
+    .join_from(bodies, messages, and_(*of_same_message(_m, _b)))
+    .where(*in_range(_m), has_flag(_m, HAS_CALL | HAS_RESPONSE))
     .order_by(_b.position)
 )
 _ROLE = Statement(select(_m.role).where(*at_position(_m)))
@@ -108,7 +108,15 @@ _CURRENT = Statement(
 _SET_COLUMNS = Statement(
     update(messages)
     .where(*at_position(_m))
-    .values({name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")})
+    .values(
+        {name: bindparam(name) for name in (*CHANGED_BY_ERASURE, "erased_at")}
+        # Its request stays with a message that loses its reasoning only.
+        | {
+            "flags": bindparam("flags", Integer).op("|")(
+                _m.flags.op("&")(bindparam("kept", Integer))
+            )
+        }
+    )
 )
 _EMPTY_COLUMNS = Statement(
     update(messages).where(*at_position(_m)).values(clearable=0, annotations=null())
@@ -185,7 +193,6 @@ class Change:
 
     place: MessagePlace
     columns: Mapping[str, Any]
-    own: Own
     was: bytes | None
     """The digest that it was read with: one that differs by now stays. None: none does."""
     body: Mapping[str, Any] | None = None
@@ -199,13 +206,13 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
     lineage = next((one for one in lineages if one.number == branch), None)
     if lineage is None:
         raise branches.no_branch(branch)
-    known: dict[int, list[ToolRow]] = {}
 
-    def tool_rows(of: int) -> Sequence[ToolRow]:
-        if of not in known:
-            found = _TOOL_BODIES.rows(connection, {"key": key, "of": of})
-            known[of] = [(at, _tool_blocks(role, data)) for at, role, data in found]
-        return known[of]
+    def tool_rows(of: BranchRow, first: int, last: int) -> list[ToolRow]:
+        return [
+            ToolRow(MessagePlace(part.branch, at), _tool_blocks(role, data))
+            for part in branches.segments_between(of, first, last)
+            for at, role, data in _TOOL_BODIES.rows(connection, range_params(key, part))
+        ]
 
     start = MessagePlace(branches.segment_at(lineage, position).branch, position)
     changes = []
@@ -216,9 +223,7 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
             raise CorruptRow(f"message {place.position} cannot be read back")
         emptied = NewMessage(Message(role=role, status="erased"))
         encoded = columns.encode_message(emptied, id="", created_at=0)
-        changes.append(
-            Change(place, encoded.columns, Own(starts_turn=False, has_request=False), None)
-        )
+        changes.append(Change(place, encoded.columns, None))
     return changes
 
 
@@ -231,9 +236,8 @@ def _tool_blocks(role: str, data: str) -> Sequence[ToolBlock]:
 def without_reasoning(row: StoredRow, left: Message, counts: Counts) -> Change:
     """Return how a message becomes what is left of it without reasoning."""
     encoded = columns.encode_message(NewMessage(left, counts), id=row.id, created_at=row.created_at)
-    own = Own(starts_turn=left.starts_turn, has_request=None)
     place = MessagePlace(row.branch, row.position)
-    return Change(place, encoded.columns, own, row.digest, encoded.body)
+    return Change(place, encoded.columns, row.digest, encoded.body)
 
 
 def _params(key: int, place: MessagePlace) -> dict[str, Any]:
@@ -281,9 +285,6 @@ def apply(
         return None
     _write(connection, key, made, now)
     _SET_ERASED_AT.run(connection, {"key": key, "now": now})
-    recomputation.recompute_totals(
-        connection, key, lineages, {change.place: change.own for change in made}
-    )
     for change in filter(_empties, made):
         _delete_numbers(connection, key, lineages, change.place)
     _remove_summaries(connection, key, lineages, summarizable)
@@ -315,6 +316,7 @@ def _write(connection: Connection, key: int, made: Sequence[Change], now: int) -
                 **_params(key, change.place),
                 **{name: change.columns[name] for name in CHANGED_BY_ERASURE},
                 "erased_at": now,
+                "kept": 0 if _empties(change) else RECORDED,
             }
             for change in made
         ],

@@ -1,15 +1,14 @@
 """The SQL of append: one short transaction, in two texts.
 
 Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The branch
-row is locked first. It holds the next position and the running totals, so positions have the
-order of the commits and no gap. A branch that waits for a message (``instead_of``) becomes current
-with it; with a draft it became that before (``draft_rows``).
+row is locked first. It holds the next position, so positions have the order of the commits and no
+gap. A branch that waits for a message (``instead_of``) becomes current with it; with a draft it
+became that before (``draft_rows``).
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, the function ``append_messages`` of the migrations. It
 is a function because the server then keeps its plans: prepared statements break with poolers,
-and planning takes twice as long as running. It adds totals in SQL, as ``totals.add_totals`` does;
-a test holds the two equal.
+and planning takes twice as long as running.
 
 Both return the first position. They return None if the branch does not exist, if ``after`` is not
 its last position, or if it has a live draft that this append does not end. A repeated idempotency
@@ -28,18 +27,9 @@ from reasoning_store.ledger.database.statement import Statement, driver, quoted,
 from reasoning_store.ledger.message_columns import NAMES
 from reasoning_store.ledger.records import ReasoningUsed
 from reasoning_store.ledger.rows import origins
-from reasoning_store.ledger.rows.decode import decode_totals
-from reasoning_store.ledger.rows.encode import (
-    BODY,
-    THINKING,
-    EncodedMessage,
-    totals_columns,
-    totals_values,
-)
-from reasoning_store.ledger.rows.totals import add_totals, running_totals
+from reasoning_store.ledger.rows.encode import BODY, THINKING, EncodedMessage
 from reasoning_store.ledger.sessions import TOUCH_SESSION, change
 from reasoning_store.ledger.tables import (
-    TOTALS,
     bodies,
     branches,
     drafts,
@@ -51,26 +41,17 @@ from reasoning_store.ledger.tables import (
 _b = branches.c
 _THIS = (_b.session_key == bindparam("key"), _b.branch == bindparam("of"))
 _READ_BRANCH = Statement(
-    select(_b.next_position, _b.draft, _b.instead_of, *(_b[column] for column in TOTALS)).where(
-        *_THIS
-    ),
+    select(_b.next_position, _b.draft, _b.instead_of).where(*_THIS),
     order=("key", "of"),
 )
 _ADVANCE_BRANCH = Statement(
     update(branches)
     .where(*_THIS)
-    .values(
-        {name: bindparam(name) for name in ("next_position", *TOTALS)}
-        | {"draft": null(), "instead_of": null()}
-    ),
-    order=("next_position", *TOTALS, "key", "of"),
+    .values(next_position=bindparam("next_position"), draft=null(), instead_of=null()),
+    order=("next_position", "key", "of"),
 )
 _PLACE = ("session_key", "branch", "position")
-_BEFORE_TOTALS = NAMES.index("digest") + 1
-"""How many of a message's own columns the running totals follow in the table."""
-_INSERT_MESSAGE = Statement(
-    insert(messages), order=(*_PLACE, *NAMES[:_BEFORE_TOTALS], *TOTALS, *NAMES[_BEFORE_TOTALS:])
-)
+_INSERT_MESSAGE = Statement(insert(messages), order=(*_PLACE, *NAMES))
 _INSERT_BODY = Statement(insert(bodies), order=(*_PLACE, *BODY))
 _INSERT_THINKING = Statement(insert(thinking_blocks), order=(*_PLACE, *THINKING))
 _INSERT_ECHO = Statement(insert(echoes), order=(*_PLACE, "number", "client_group"))
@@ -169,21 +150,16 @@ def _append_on_sqlite(
         return None
     for number, text in {item.origin for item in encoded if item.origin}:
         cursor.execute(sql.insert_origin, (key, number, text))
-    carried = decode_totals(first - 1, branch_row[3:])
-    for item in encoded:
-        carried = add_totals(carried, item.own)
-        place = (*this, carried.position)
-        own, sums = tuple(item.columns.values()), totals_values(carried)
-        cursor.execute(
-            sql.insert_message, (*place, *own[:_BEFORE_TOTALS], *sums, *own[_BEFORE_TOTALS:])
-        )
+    for position, item in enumerate(encoded, first):
+        place = (*this, position)
+        cursor.execute(sql.insert_message, (*place, *item.columns.values()))
         cursor.execute(sql.insert_body, (*place, *item.body.values()))
         for thought in item.thinking:
             cursor.execute(sql.insert_thinking, (*place, *thought.values()))
         if (echo := item.entry.echo) is not None:
             rows = [(*place, number, echo.group) for number in echo.numbers]
             cursor.executemany(_INSERT_ECHO.text(connection), rows)
-    cursor.execute(sql.advance_branch, (carried.position + 1, *sums, *this))
+    cursor.execute(sql.advance_branch, (first + len(encoded), *this))
     used = _reasoning_used(encoded)
     begins = int(branch == 1 and first == 1)
     session_values = (used.reported, used.counted, used.unreported, begins, now, now, key)
@@ -197,7 +173,7 @@ def _append_on_sqlite(
 
 _APPEND_FUNCTION = """SELECT {}.append_messages(
     %s::bigint, %s::int, %s::bigint, %s::text, %s::bigint, %s::bigint,
-    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json, %s::json)"""
+    %s::bigint, %s::bigint, %s::bigint, %s::json, %s::json, %s::json, %s::json)"""
 
 
 def _append_on_postgres(
@@ -209,27 +185,24 @@ def _append_on_postgres(
     ending: str | None,
     now: int,
 ) -> int | None:
-    # Positions and sums are those of the batch alone; the function adds what stands before.
-    message_rows, texts, thoughts, kinds, numbers = [], [], [], [], []
-    for item, carried in zip(encoded, running_totals([item.own for item in encoded]), strict=True):
-        place = {"position": carried.position}
-        message_row = {**place, **item.columns, **totals_columns(carried)}
+    # Positions are those of the batch alone; the function adds what stands before.
+    message_rows, texts, thoughts, numbers = [], [], [], []
+    for position, item in enumerate(encoded, 1):
+        place: dict[str, Any] = {"position": position}
+        message_row = {**place, **item.columns}
         message_row["digest"] = "\\x" + message_row["digest"].hex()
-        message_row["opaque"] = None
         message_row["made_by"] = item.origin and item.origin[1]
         message_rows.append(_without_nulls(message_row))
         texts.append(_without_nulls(place | item.body))
         thoughts += [_without_nulls(place | row) for row in item.thinking]
-        kinds.append(dict(carried.opaque))
         if (echo := item.entry.echo) is not None:
             place["client_group"] = echo.group
             numbers += [{**place, "number": number} for number in echo.numbers]
     rows = (_json(message_rows), _json(texts), _json(thoughts) if thoughts else None)
-    merging = _json(kinds) if kinds[-1] else None
     used = _reasoning_used(encoded)
     used_up = (used.reported, used.counted, used.unreported)
     known = _json(numbers) if numbers else None
-    given = (key, branch, after, ending, len(encoded), now, *used_up, *rows, merging, known)
+    given = (key, branch, after, ending, len(encoded), now, *used_up, *rows, known)
     call = _APPEND_FUNCTION.format(quoted(schema_of(connection) or "public"))
     (first,) = driver(connection).execute(call, given).fetchone()
     return None if first is None else int(first)

@@ -1,8 +1,8 @@
 """The messages of a window: so many, or so many tokens, and no pair separated.
 
-A window has an end that its caller named and one that is sought. The other end comes from the sums
-that messages carry: the widest window that fits is found by trying growing widths from the named
-end, so it costs reads by the width of the window and not by the length of the conversation.
+A window has an end that its caller named and one that is sought. The other end comes from the
+counts of the messages, read page by page from the named end, so it costs reads by the width of the
+window and not by the length of the conversation.
 
 The sought end separates no call from its response, and no reasoning from its call where these are
 two messages of a model that follow one another. A window by count grows for that; a window by
@@ -10,37 +10,29 @@ tokens has to fit, and shrinks. A call and its response are looked for in one tu
 neighbour, so that a response which no one asked for costs no more than that. The end that the
 caller named stays: pages neither overlap nor leave a gap.
 
-Pure: knows sums, positions and ids; reading is the caller's.
+Pure: knows counts, positions and ids; reading is the caller's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from reasoning_store.conversation.tool_pairs import ToolBlock, tied_messages, tool_blocks
-from reasoning_store.ledger.records import RunningTotals, StoredRow
-
-_GROWTH = 4
+from reasoning_store.ledger.records import StoredRow
 
 
-def raw_tokens(totals: RunningTotals) -> int:
-    """Return all tokens of running totals, thinking of every kind included."""
-    return totals.visible + totals.portable + sum([own for own, _ in totals.opaque.values()])
-
-
-def widest(total: int, tokens: Callable[[int], int], budget: int) -> int:
-    """Return the greatest width up to ``total`` whose tokens are at most ``budget``."""
-    fits, tried, too_wide = 0, _GROWTH, total + 1
-    while too_wide - fits > 1:
-        width = tried if tried < too_wide else (fits + too_wide) // 2
-        if tokens(width) <= budget:
-            fits, tried = width, tried * _GROWTH
-        else:
-            too_wide = width
-    return fits
+def widest(tokens: Iterable[int], budget: int) -> int:
+    """Return how many messages next to the named end fit; ``tokens`` are theirs, from there on."""
+    width = 0
+    for own in tokens:
+        budget -= own
+        if budget < 0:
+            break
+        width += 1
+    return width
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.records import DraftRow, Segment
 from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
-from reasoning_store.ledger.rows.conditions import in_range, of_same_message
+from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
 from reasoning_store.ledger.tables import bodies, messages, settings_profiles
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.transfer import lines
@@ -133,7 +133,7 @@ def _draft(row: DraftRow) -> Line:
 
 
 def _messages(connection: Connection, key: int, part: Segment) -> Iterator[Line]:
-    span = {"key": key, "of": part.branch, "first": part.first, "last": part.last}
+    span = range_params(key, part)
     stored = history.of_segments(connection, key, [part], thinking=True)
     for row, (_, clearable, sent, *more) in zip(stored, _MORE.rows(connection, span), strict=True):
         yield lines.MessageLine(

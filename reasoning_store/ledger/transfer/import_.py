@@ -17,8 +17,7 @@ from reasoning_store.conversation.errors import (
     ReasoningStoreError,
 )
 from reasoning_store.ledger import compactions
-from reasoning_store.ledger.erasure import Count
-from reasoning_store.ledger.records import DraftRow, NewMessage
+from reasoning_store.ledger.records import Count, DraftRow, NewMessage
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.transfer.lines import (

@@ -303,8 +303,7 @@ def _check_turns(connection: Connection, key: int, lineage: BranchRow, row: Comp
     taken_along = row.copied_from is not None and after <= lineage.first
     ends = [row.first] if taken_along else [row.first, after]
     if ends[-1] < lineage.next_position:
-        carried = branches.totals_at(connection, key, lineage, ends)
-        begins = [carried[at].totals.turn_start == at for at in ends]
+        begins = [branches.starts_turn(connection, key, lineage, at) for at in ends]
         if begins[0] and (begins[-1] or _is_erased(connection, key, lineage, after)):
             return
     raise InvalidCall("first, last: are not the ends of whole turns")

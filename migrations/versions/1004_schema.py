@@ -3,7 +3,7 @@
 It imports nothing of the package, so that it stays the same as the package changes. Until the
 release, a change of the schema changes this revision and gives it the next number.
 
-Revision ID: 1003
+Revision ID: 1004
 Revises: nothing
 """
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql, sqlite
 
-revision = "1003"
+revision = "1004"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -35,22 +35,6 @@ def may(name: str, kind: Any = BIG) -> sa.Column[Any]:
     return sa.Column(name, kind, nullable=True)
 
 
-def totals() -> list[sa.Column[Any]]:
-    return [
-        need("sum_visible"),
-        need("sum_portable"),
-        need("sum_portable_calls"),
-        may("opaque", sa.Text),
-        may("turn_start"),
-        need("turn_has_call", SMALL),
-        may("last_thinking"),
-        may("last_sent"),
-        need("sum_reported"),
-        need("sum_estimated"),
-        need("sum_clearable"),
-    ]
-
-
 def primary(table: str, *columns: str) -> sa.PrimaryKeyConstraint:
     return sa.PrimaryKeyConstraint("session_key", *columns, name=f"pk_{table}")
 
@@ -62,22 +46,20 @@ def belongs(table: str, to: str, *columns: str) -> sa.ForeignKeyConstraint:
     )
 
 
-# old: what the branch has come to, locked. Each table's rows come as JSON under the names of
-# its columns, with positions from 1 and sums of the batch alone; what stood before is added
-# here (carried.then). "kinds" are the sums of each message that need merging, an object each;
-# NULL where there are none, as "thoughts" is. Simple statements one after the other: each has
-# a plan that is kept, and one large statement would be set up anew at each call. NULL: the
-# branch is not there, does not end at "ends_at", or its live draft is not the one that this ends.
+# old: the branch, locked. Each table's rows come as JSON under the names of its columns, with
+# positions from 1; "thoughts" and "numbers" are NULL where there are none. Simple statements one
+# after the other: each has a plan that is kept, and one large statement would be set up anew at
+# each call. NULL: the branch is not there, does not end at "ends_at", or its live draft is not the
+# one that this ends.
 APPEND = """
 CREATE FUNCTION append_messages(
     for_key bigint, for_branch int, ends_at bigint, ends_draft text, count bigint, now bigint,
     add_reasoning bigint, add_counted bigint, add_unreported bigint,
-    heads json, texts json, thoughts json, kinds json, numbers json
+    heads json, texts json, thoughts json, numbers json
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     old branches;
     last bigint;
-    merged text[];
 BEGIN
     SELECT * INTO old FROM branches b
     WHERE b.session_key = for_key AND b.branch = for_branch
@@ -88,46 +70,17 @@ BEGIN
         RETURN NULL;
     END IF;
     last := old.next_position - 1;
-    IF kinds IS NOT NULL THEN
-        merged := ARRAY(
-            SELECT (
-                SELECT '{' || string_agg(
-                    to_json(s.name)::text || ':[' || s.own || ',' || s.calls || ']', ','
-                    ORDER BY s.name COLLATE "C") || '}'
-                FROM (
-                    SELECT u.key AS name, sum((u.value ->> 0)::bigint) AS own,
-                        sum((u.value ->> 1)::bigint) AS calls
-                    FROM (
-                        SELECT * FROM json_each(coalesce(old.opaque, '{}')::json)
-                        UNION ALL SELECT * FROM json_each(k.sums)
-                    ) u GROUP BY u.key
-                ) s
-            ) FROM json_array_elements(kinds) WITH ORDINALITY k(sums, place) ORDER BY k.place
-        );
-    END IF;
     INSERT INTO origins (session_key, number, origin)
         SELECT DISTINCT for_key, (h.value ->> 'origin')::bigint, h.value ->> 'made_by'
         FROM json_array_elements(heads) h WHERE h.value ->> 'made_by' IS NOT NULL
         ON CONFLICT DO NOTHING;
     INSERT INTO messages (
         session_key, branch, position, id, role, status, created_at, origin, visible, thinking,
-        clearable, exactness, has_call, shape, digest, sum_visible, sum_portable,
-        sum_portable_calls, opaque, turn_start, turn_has_call, last_thinking, last_sent,
-        sum_reported, sum_estimated, sum_clearable, idempotency_key, batch, input, output,
+        clearable, exactness, flags, shape, digest, idempotency_key, batch, input, output,
         reasoning, cached, erased_at, cache_write, annotations
     ) SELECT
         for_key, for_branch, last + n.position, n.id, n.role, n.status, n.created_at, n.origin,
-        n.visible, n.thinking, n.clearable, n.exactness, n.has_call, n.shape, n.digest,
-        old.sum_visible + n.sum_visible, old.sum_portable + n.sum_portable,
-        old.sum_portable_calls + n.sum_portable_calls,
-        CASE WHEN merged IS NULL THEN old.opaque ELSE merged[n.position] END,
-        coalesce(last + n.turn_start, old.turn_start),
-        CASE WHEN n.turn_start IS NULL THEN greatest(old.turn_has_call, n.turn_has_call)
-            ELSE n.turn_has_call END,
-        coalesce(last + n.last_thinking, old.last_thinking),
-        coalesce(last + n.last_sent, old.last_sent),
-        old.sum_reported + n.sum_reported, old.sum_estimated + n.sum_estimated,
-        old.sum_clearable + n.sum_clearable,
+        n.visible, n.thinking, n.clearable, n.exactness, n.flags, n.shape, n.digest,
         n.idempotency_key, n.batch, n.input, n.output, n.reasoning, n.cached, n.erased_at,
         n.cache_write, n.annotations
     FROM json_populate_recordset(NULL::messages, heads) n;
@@ -147,16 +100,8 @@ BEGIN
             SELECT for_key, for_branch, last + n.position, n.number, n.client_group
             FROM json_populate_recordset(NULL::echoes, numbers) n;
     END IF;
-    UPDATE branches b SET
-        next_position = m.position + 1, sum_visible = m.sum_visible,
-        sum_portable = m.sum_portable, sum_portable_calls = m.sum_portable_calls,
-        opaque = m.opaque, turn_start = m.turn_start, turn_has_call = m.turn_has_call,
-        last_thinking = m.last_thinking, last_sent = m.last_sent,
-        sum_reported = m.sum_reported, sum_estimated = m.sum_estimated,
-        sum_clearable = m.sum_clearable, draft = NULL, instead_of = NULL
-    FROM messages m
-    WHERE b.session_key = for_key AND b.branch = for_branch
-      AND m.session_key = for_key AND m.branch = for_branch AND m.position = last + count;
+    UPDATE branches b SET next_position = last + count + 1, draft = NULL, instead_of = NULL
+    WHERE b.session_key = for_key AND b.branch = for_branch;
     UPDATE sessions s SET
         updated_at = CASE WHEN for_branch = 1 AND last = 0 THEN now
             ELSE greatest(s.updated_at, now) END,
@@ -302,7 +247,6 @@ def upgrade() -> None:
         need("first"),
         need("segments", sa.Text),
         need("next_position"),
-        *totals(),
         may("draft", sa.Text),
         may("instead_of", SMALL),
         need("next_compaction", SMALL),
@@ -334,10 +278,9 @@ def upgrade() -> None:
         need("thinking"),
         need("clearable"),
         need("exactness", SMALL),
-        need("has_call", SMALL),
+        need("flags", SMALL),
         may("shape", sa.Text),
         need("digest", sa.LargeBinary),
-        *totals(),
         may("idempotency_key", sa.Text),
         may("batch", SMALL),
         may("input"),
