@@ -154,7 +154,7 @@ class NarrowRow(NamedTuple):
     counts: Counts
     """Those of its placeholders, where its tool results are cleared."""
     clearable: int
-    """What clearing its tool results would free."""
+    """The tokens that clearing its tool results would free."""
     flags: int
     headers: Sequence[ThinkingHeader]
     is_summary: bool = False
@@ -183,7 +183,7 @@ class NarrowRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestSnapshot:
-    """What the next request takes besides its messages, as it was at one moment."""
+    """All that the next request takes besides its messages, as it was at one moment."""
 
     session: SessionRow
     settings: KeptSettings

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
 
-from reasoning_store.conversation.blocks import Exactness, Message, user
+from reasoning_store.conversation.blocks import CountExactness, Message, user
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.placeholders import framed_summary
 from reasoning_store.conversation.settings import SettingValues
@@ -23,7 +23,7 @@ from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
 from reasoning_store.egress.policy import stricter_settings
 from reasoning_store.egress.selection import judge
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.token_counts import FixedCount
+from reasoning_store.egress.token_counts import FixedCount, exactness_for
 from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.view_records import (
@@ -239,8 +239,12 @@ class CompactionForecast:
         self._thinkers = [row for row in self._rows if row.has_thinking]
 
     @property
-    def exactness(self) -> Exactness:
-        return worst(self._fixed.exactness, *{row.counts.exactness for row in self._rows})
+    def exactness(self) -> CountExactness:
+        return worst(
+            self._fixed.exactness,
+            exactness_for(self._to.model, self._snapshot.session.encoding),
+            *{row.counts.exactness for row in self._rows},
+        )
 
     def counting(self, settings: SettingValues) -> StripCount:
         """Return the counts of the next request and of its parts, for a decision."""
