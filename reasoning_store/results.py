@@ -15,12 +15,11 @@ from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.settings import Resolved
 from reasoning_store.conversation.validation import Holder
 from reasoning_store.egress.budget import Budget
-from reasoning_store.egress.compaction_plan import Step
+from reasoning_store.egress.compaction_plan import Range, Step
 from reasoning_store.egress.refusals import Explanation
 from reasoning_store.egress.request import RequestSettings
 from reasoning_store.egress.request_places import Place
 from reasoning_store.egress.token_counts import TokenCount, TokensByKind
-from reasoning_store.egress.turn_boundaries import Range
 from reasoning_store.egress.usage import ContextUsage
 from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict
 from reasoning_store.egress.what_if import Alternative, WhatIf

@@ -8,9 +8,9 @@ and each can be taken back, because none deletes anything:
     clear       put a placeholder in the place of old tool results, at egress
     summarize   put a summary in the place of a closed range
 
-A range ends at the end of a closed turn: it never includes a part of the open turn, and never
-separates a call from its response. The cut is found by a search over sums of the view, which is
-read once and without texts.
+A turn is a real user message and all that follows it up to the next one. A range is of whole closed
+turns, so a call keeps its response and reasoning keeps its call; a summary in it is taken along
+whole. The view is a list, read once and without texts, and each question is a search over its sums.
 
 Three numbers keep plans from following one another too fast. A plan acts above ``trigger_at``;
 its steps aim at the *target*, well below; and after a change the next plan waits until the
@@ -23,15 +23,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from itertools import accumulate
+from typing import Literal, Protocol, TypeAlias
 
-from reasoning_store.conversation.blocks import CountExactness
+from reasoning_store.conversation.blocks import CountExactness, Message
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.settings import Strip
+from reasoning_store.conversation.settings import SettingValues, Strip
+from reasoning_store.conversation.turns import LAST_RANK, TurnPosition, turn_positions
 from reasoning_store.conversation.validation import check_share, check_tokens
 from reasoning_store.egress.budget import THRESHOLD
+from reasoning_store.egress.selection import judge
+from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import exactness_mark
-from reasoning_store.egress.turn_boundaries import Layout, Range, TurnBoundaries
+from reasoning_store.egress.usage import CountedMessage
 
 Action: TypeAlias = Literal["none", "warn", "strip", "clear", "summarize", "refuse"]
 StepKind: TypeAlias = Literal["strip", "clear", "summarize"]
@@ -56,17 +60,112 @@ _SUMMARY = 2_000
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """The messages from ``first`` to ``last``, including both."""
+
+    first: int
+    last: int
+    messages: tuple[Message, ...] = field(default=(), repr=False, compare=False)
+    """The messages to summarize: an earlier summary instead of its messages, then those since.
+    Empty if there is nothing to summarize."""
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The entries of a view in order, each a message or the summary of a range."""
+
+    lasts: Sequence[int]
+    """The position of each; of a summary, the last one of its range."""
+    starts: Sequence[int]
+    """The entries that start a turn, and the summaries: a cut lies before one of them."""
+    clearable: Sequence[int] = ()
+    """The tokens that clearing the tool results of each frees; empty: none is to be cleared."""
+    cleared: int = 0
+    """The position up to which results are cleared."""
+    splits: Callable[[int], bool] = lambda position: False
+    """Whether a cut after a position separates a call from a response in a later turn, or a range
+    whose summary is not in force yet."""
+
+    @property
+    def cuts(self) -> Sequence[int]:
+        """The numbers of entries before a cut; the last one is that before the open turn."""
+        return self.starts[1:]
+
+    def last_before(self, entry: int) -> int:
+        """Return the last position before an entry."""
+        return self.lasts[entry - 1] if entry else 0
+
+
+@dataclass(frozen=True, slots=True)
 class StripCount:
     """The count of the next request under one value of ``stripFromContext``."""
 
     strip: Strip
     effective: int
-    closed_upto: Callable[[int], int]
-    """The tokens of the closed turns up to a position, without summaries in force. A cleared
-    result counts as it is. The number never falls as the position grows."""
-    regained: Callable[[int, int], int] = lambda first, last: 0
-    """The tokens that the messages before a range gain once a summary replaces it: where the
-    range holds the last thinking, an earlier message has it then."""
+    sums: Sequence[int]
+    """The tokens of so many entries of the view, from none up to all of the closed turns."""
+    regained: Callable[[int], int] = lambda cut: 0
+    """The tokens that the messages before the first turn gain once a summary replaces the entries
+    from there to a cut: where these have the last thinking, an earlier message has it then."""
+
+
+class PlannedMessage(CountedMessage, Protocol):
+    """A message of a view without its blocks, or the summary of a range."""
+
+    @property
+    def last(self) -> int: ...
+    @property
+    def is_summary(self) -> bool: ...
+    @property
+    def clearable(self) -> int: ...
+
+
+def make_layout(
+    view: Sequence[PlannedMessage], *, clear: bool, cleared: int, splits: Callable[[int], bool]
+) -> Layout:
+    """Return where a view may be cut; without ``clear`` tool results stay as they are."""
+    return Layout(
+        lasts=[item.last for item in view],
+        starts=[n for n, item in enumerate(view) if item.is_summary or item.starts_turn],
+        clearable=[item.clearable for item in view] if clear else (),
+        cleared=cleared,
+        splits=splits,
+    )
+
+
+def count_strip(
+    view: Sequence[PlannedMessage],
+    layout: Layout,
+    settings: SettingValues,
+    to: Target,
+    *,
+    fixed: int,
+) -> StripCount:
+    """Return the count of the next request under these settings, and of each part of it."""
+
+    def kept(items: Sequence[PlannedMessage], positions: Sequence[TurnPosition]) -> list[int]:
+        verdicts = judge(items, positions, settings, to)
+        return [sum([one.tokens for one in each if one.kept]) for each in verdicts]
+
+    thoughts = kept(view, turn_positions(view))
+    own = [item.counts.visible + kept for item, kept in zip(view, thoughts, strict=True)]
+    sums = [0, *accumulate(own)]
+    first = layout.starts[0] if layout.starts else 0
+    thinkers = [n for n, item in enumerate(view) if item.has_thinking]
+    before = [view[n] for n in thinkers if n < first][-1:]
+    as_last, as_other = (
+        sum(kept(before, [TurnPosition(rank, False, item.has_call, False) for item in before]))
+        for rank in (0, LAST_RANK)
+    )
+    return StripCount(
+        settings.strip_from_context,
+        fixed + sums[-1],
+        sums,
+        lambda cut: as_last - as_other if thinkers and first <= thinkers[-1] < cut else 0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,15 +322,14 @@ def make_plan(
     if fits and since is not None and effective - since < limits.growth:
         return plan("warn", "over_threshold", "cooling_down")
     why: Reason = "over_threshold" if fits else "over_limit"
-    turns = TurnBoundaries(layout)
-    outcome = _best_outcome(counts, layout, turns, limits, limits.least_gain(effective))
+    outcome = _best_outcome(counts, layout, limits, limits.least_gain(effective))
     if outcome.after > limits.usable:
-        outcome = _best_outcome(counts, layout, turns, limits, 1)
+        outcome = _best_outcome(counts, layout, limits, 1)
         if outcome.after > limits.usable:
             return plan("refuse", why, "still_over_limit", outcome=_Outcome(outcome.after))
     if outcome.steps:
         return plan(outcome.steps[-1].kind, why, outcome=outcome)
-    return plan("warn", why, "ineffective" if turns.last_cut else "nothing_closed")
+    return plan("warn", why, "ineffective" if layout.cuts else "nothing_closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +348,7 @@ class _Outcome:
 
 
 def _best_outcome(
-    counts: Sequence[StripCount], layout: Layout, turns: TurnBoundaries, limits: Limits, least: int
+    counts: Sequence[StripCount], layout: Layout, limits: Limits, least: int
 ) -> _Outcome:
     """Return the steps that make the request short enough, or as short as possible.
 
@@ -260,21 +358,21 @@ def _best_outcome(
     effective = count.effective
     if effective <= limits.enough:
         return _Outcome(effective, steps)
-    cleared = _with_step(
-        _Outcome(effective, steps), _clear_step(layout, turns, effective, limits), least
-    )
+    stripped = _Outcome(effective, steps)
+    cleared = _with_step(stripped, _clear_step(layout, effective, limits), least)
     if cleared.after <= limits.enough:
         return cleared
-    summary = _summary_range(count, layout, turns, limits)
-    if summary is None or summary[1] < least:
+    cut, freed = _best_cut(count, layout, limits)
+    if cut is None or freed < least:
         return cleared
-    what, freed = summary
+    first = layout.starts[0]
+    what = Range(layout.last_before(first) + 1, layout.last_before(cut))
     other_results = None
     if effective - freed > limits.enough:
         # Results in the range are gone with it; others can still be cleared.
-        other_results = _clear_step(layout, turns, effective - freed, limits, summarized=what)
+        other_results = _clear_step(layout, effective - freed, limits, range(first, cut))
     with_summary = _with_step(
-        _with_step(_Outcome(effective, steps), other_results, least),
+        _with_step(stripped, other_results, least),
         Step(kind="summarize", what=what, tokens=freed),
         least,
     )
@@ -305,65 +403,35 @@ def _strip_step(
 
 
 def _clear_step(
-    layout: Layout,
-    turns: TurnBoundaries,
-    effective: int,
-    limits: Limits,
-    *,
-    summarized: Range | None = None,
+    layout: Layout, effective: int, limits: Limits, summarized: range = range(0)
 ) -> Step | None:
     """Return the clearing of the oldest tool results before the open turn, as far as needed.
 
-    ``summarized`` is a range that is summarized: its results are gone already.
+    ``summarized`` are entries that are summarized: their results are gone already.
     """
-    results = layout.results_upto
-    positions = range(layout.cleared + 1, turns.open_start)
-    if results is None or not positions:
+    closed = layout.clearable[: layout.starts[-1]] if layout.starts else ()
+    sums = [*accumulate([0 if n in summarized else own for n, own in enumerate(closed)])]
+    if not sums:
         return None
-
-    def tokens_freed(position: int) -> int:
-        inside = 0
-        if summarized is not None and summarized.first <= position:
-            inside = results(min(position, summarized.last)) - results(summarized.first - 1)
-        return results(position) - inside
-
-    needed = min(effective - limits.target_at, tokens_freed(positions[-1]))
-    upto = positions[bisect_left(positions, needed, key=tokens_freed)]
-    return Step(kind="clear", what=Range(positions[0], upto), tokens=tokens_freed(upto))
+    found = bisect_left(sums, min(effective - limits.target_at, sums[-1]))
+    what = Range(layout.cleared + 1, layout.lasts[found])
+    return Step(kind="clear", what=what, tokens=sums[found])
 
 
-def _summary_range(
-    count: StripCount, layout: Layout, turns: TurnBoundaries, limits: Limits
-) -> tuple[Range, int] | None:
-    """Return the shortest closed range whose summary is enough, or else the longest.
+def _best_cut(count: StripCount, layout: Layout, limits: Limits) -> tuple[int | None, int]:
+    """Return the first cut before which a summary frees enough, or else the last one.
 
     The second value is the number of tokens that it frees.
     """
-    if not turns.last_cut:
-        return None
-    first = turns.first_start
-    for summary in layout.in_force:
-        if summary.first <= first <= summary.last:
-            first = summary.first
-    before = count.closed_upto(first - 1) if first > 1 else 0
 
     def tokens_freed(cut: int) -> int:
-        if cut < first:
-            return -limits.summary
-        held = count.closed_upto(cut) - before
-        for summary in layout.in_force:
-            if first <= summary.first and summary.last <= cut:
-                own = count.closed_upto(summary.last) - (
-                    count.closed_upto(summary.first - 1) if summary.first > 1 else 0
-                )
-                held += summary.tokens - own
-        return held - count.regained(first, cut) - limits.summary
+        held = count.sums[cut] - count.sums[layout.starts[0]]
+        return held - count.regained(cut) - limits.summary
 
-    needed = count.effective - limits.target_at
-    places = range(turns.first_start, turns.open_start + 1)
-    nearest = bisect_left(places, needed, key=lambda place: tokens_freed(turns.cut_before(place)))
-    cut = turns.cut_before(places[min(nearest, len(places) - 1)])
-    for candidate in turns.cuts_around(cut):
-        if not layout.splits(candidate):
-            return Range(first, candidate), tokens_freed(candidate)
-    return None
+    cuts = layout.cuts
+    nearest = bisect_left(cuts, count.effective - limits.target_at, key=tokens_freed)
+    nearest = min(nearest, max(len(cuts) - 1, 0))
+    for cut in (*cuts[nearest:], *reversed(cuts[:nearest])):
+        if not layout.splits(layout.last_before(cut)):
+            return cut, tokens_freed(cut)
+    return None, 0

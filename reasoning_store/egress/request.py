@@ -31,7 +31,7 @@ from reasoning_store.egress.request_warnings import (
 )
 from reasoning_store.egress.selection import select
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.token_counts import TokenCount, sum_counts
+from reasoning_store.egress.token_counts import TokenCount, counted
 from reasoning_store.egress.unified_diff import unified_diff
 from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict, ViewedMessage
 from reasoning_store.wire.reasoning_options import ReasoningOptions
@@ -204,7 +204,7 @@ def count_view(
     """Return the count of the request that sends this selection of a view."""
     counts = (item.counts for item in view)
     encoding = inputs.counter.encoding
-    return sum_counts(counts, selection.withheld, inputs.fixed, encoding, to.model)
+    return TokenCount(**counted(counts, selection.withheld, inputs.fixed, encoding, to.model))
 
 
 def _checked(earlier: Request, name: str = "earlier") -> Request:

@@ -173,36 +173,21 @@ def count_fixed(
     return FixedCount(of_system.tokens, of_tools.tokens, exactness)
 
 
-def sum_counts(
+def counted(
     counts: Iterable[Counts], withheld: int, fixed: FixedCount, encoding: str, model: str | None
-) -> TokenCount:
-    """Return the count of a view of which ``withheld`` tokens of thinking are left out."""
+) -> dict[str, Any]:
+    """Return the fields of the ``TokenCount`` of a view that leaves ``withheld`` tokens out."""
     visible = thinking = 0
     labels = {fixed.exactness, exactness_for(model, encoding)}
     for part in counts:
         visible += part.visible
         thinking += sum(part.thinking)
         labels.add(part.exactness)
-    return TokenCount(
-        **count_fields(fixed, visible, thinking - withheld, withheld, worst(*labels)),
-        encoding=encoding,
-    )
-
-
-def exactness_for(model: str | None, encoding: str) -> CountExactness:
-    """Return how good counts in an encoding are for a model: exact where it is the model's own."""
-    return "exact" if contract_lookup.find_encoding(model) == encoding else "approximate"
-
-
-def count_fields(
-    fixed: FixedCount, visible: int, thinking: int, withheld: int, exactness: CountExactness
-) -> dict[str, Any]:
-    """Return the fields of a ``TokenCount`` with these parts."""
     kinds = TokensByKind(
         system=fixed.system,
         tools=fixed.tools,
         messages=visible + PRIMING,
-        thinking=thinking,
+        thinking=thinking - withheld,
         withheld=withheld,
     )
     effective = kinds.system + kinds.tools + kinds.messages + kinds.thinking
@@ -211,8 +196,14 @@ def count_fields(
         "raw": effective + withheld,
         "fixed": fixed.tokens,
         "by_kind": kinds,
-        "exactness": exactness,
+        "exactness": worst(*labels),
+        "encoding": encoding,
     }
+
+
+def exactness_for(model: str | None, encoding: str) -> CountExactness:
+    """Return how good counts in an encoding are for a model: exact where it is the model's own."""
+    return "exact" if contract_lookup.find_encoding(model) == encoding else "approximate"
 
 
 def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:

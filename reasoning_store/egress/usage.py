@@ -20,7 +20,7 @@ from reasoning_store.conversation.turns import (
 )
 from reasoning_store.egress.selection import decide, judge
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.token_counts import FixedCount, TokenCount, TokensByKind, sum_counts
+from reasoning_store.egress.token_counts import FixedCount, TokenCount, TokensByKind, counted
 from reasoning_store.egress.verdicts import JudgedMessage
 
 
@@ -51,16 +51,8 @@ def count_usage(
     """Return the count of the next request."""
     verdicts = judge(view, turn_positions(view), settings, to)
     withheld = sum([one.tokens for own in verdicts for one in own if not one.kept])
-    found = sum_counts((item.counts for item in view), withheld, fixed, encoding, to.model)
-    return ContextUsage(
-        effective=found.effective,
-        raw=found.raw,
-        fixed=found.fixed,
-        by_kind=found.by_kind,
-        exactness=found.exactness,
-        encoding=encoding,
-        limit=limit,
-    )
+    counts = (item.counts for item in view)
+    return ContextUsage(**counted(counts, withheld, fixed, encoding, to.model), limit=limit)
 
 
 def calibrate(usage: ContextUsage, *, counted: int, reported: int) -> ContextUsage:

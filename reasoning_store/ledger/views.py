@@ -1,7 +1,7 @@
 """Views: a branch with its compactions applied, whole or without blocks.
 
-What a summary replaces is not read. What applies, and which reply was the last to be recorded,
-is found by reading backwards from the end to one message.
+Messages that a summary replaces are not read. The compactions that apply and the last recorded
+reply are found by reading backwards from the end to one message.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ def thinking_needed_from(
 ) -> tuple[int, int]:
     """Return the start of the open turn, and the last message in the view that has thinking.
 
-    Either is 1 where there is none.
+    Each is 1 if the view has no such message.
     """
     read = branches.read_branch(connection, key, branch)
     at = checked_end(connection, key, read.row, at)

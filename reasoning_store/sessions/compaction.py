@@ -6,35 +6,25 @@ replace a range in requests; no message is touched, and each can be undone.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from itertools import accumulate
+from functools import partial
 
-from reasoning_store.conversation.blocks import CountExactness, Message, user
+from reasoning_store.conversation.blocks import Message, user
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.placeholders import framed_summary
-from reasoning_store.conversation.settings import SettingValues
-from reasoning_store.conversation.turns import LAST_RANK, TurnPosition, turn_positions
 from reasoning_store.conversation.validation import check_message, check_truth
 from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
-from reasoning_store.egress.compaction_plan import Limits, Plan, StripCount
+from reasoning_store.egress.compaction_plan import Limits, Plan, Range
 from reasoning_store.egress.policy import stricter_settings
-from reasoning_store.egress.selection import judge
-from reasoning_store.egress.target import Target
-from reasoning_store.egress.token_counts import FixedCount, exactness_for
-from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
+from reasoning_store.egress.token_counts import FixedCount
+from reasoning_store.egress.usage import count_usage
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.view_records import (
     ActiveCompactions,
-    CompactionRow,
-    NarrowRow,
     NewCompaction,
     RangeSnapshot,
-    RequestSnapshot,
 )
-from reasoning_store.ledger.views import Views
 from reasoning_store.sessions import settings as session_settings
 from reasoning_store.sessions.view import (
     UNNAMED,
@@ -43,7 +33,6 @@ from reasoning_store.sessions.view import (
     resolve_target,
 )
 from reasoning_store.stored_values import Compaction, compaction
-from reasoning_store.tokens import worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +70,38 @@ class SessionCompaction:
         policy = session_settings.policy(view.state, snapshot.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
-        forecast = CompactionForecast(view.ledger_views, self._of, snapshot, rows, to, fixed)
+        in_force, encoding = snapshot.in_force, snapshot.session.encoding
+        layout = compaction_plan.make_layout(
+            rows,
+            clear=clear,
+            cleared=0 if in_force.cleared is None else in_force.cleared.last,
+            splits=partial(self._splits, snapshot.turn_start or 1),
+        )
+        usage = count_usage(rows, policy.settings, to, fixed=fixed, encoding=encoding)
         plan = compaction_plan.make_plan(
-            [forecast.counting(chosen) for chosen in choices],
-            forecast.layout(clear=clear),
+            [
+                compaction_plan.count_strip(rows, layout, chosen, to, fixed=fixed.tokens)
+                for chosen in choices
+            ],
+            layout,
             limits,
-            since=self._tokens_after_last(snapshot.in_force),
-            exactness=forecast.exactness,
+            since=self._tokens_after_last(in_force),
+            exactness=usage.exactness,
         )
         return self._with_basis(plan)
+
+    def _splits(self, turn_start: int, position: int) -> bool:
+        """Whether a cut separates a call from its response, or falls into a summary of a fork."""
+        views = self._view.ledger_views
+        return views.splits(*self._of, position) or any(
+            # It was copied, and reaches into the fork's open turn: it is not in force yet.
+            row.kind == "summary"
+            and row.undone_at is None
+            and row.superseded_by is None
+            and row.first <= position
+            and row.last >= turn_start
+            for row in views.compactions(*self._of, every=True)
+        )
 
     def _with_basis(self, plan: Plan) -> Plan:
         summary = clearing = None
@@ -209,113 +221,3 @@ def session_budget(ledger: Ledger, key: int, *, limit: int | None, warn_at: floa
     new = [mark for mark in found.marks if mark not in row.crossed]
     lost = [mark for mark in new if not ledger.budgets.remember(key, mark)]
     return assess(remembered=[*row.crossed, *lost]) if lost else found
-
-
-class CompactionForecast:
-    """The tokens that requests of one branch would count under other settings and cuts.
-
-    ``rows`` are the view without blocks; what is asked of a position is a sum over it.
-    """
-
-    def __init__(
-        self,
-        views: Views,
-        of: tuple[int, int],
-        snapshot: RequestSnapshot,
-        rows: list[NarrowRow],
-        to: Target,
-        fixed: FixedCount,
-    ) -> None:
-        self._views = views
-        self._of = of
-        self._snapshot = snapshot
-        self._to = to
-        self._fixed = fixed
-        self._rows = rows
-        self._positions = turn_positions(self._rows)
-        self._lasts = [row.last for row in self._rows]
-        self._starts = [row.position for row in self._rows if row.is_summary or row.starts_turn]
-        self._freed = [0, *accumulate([row.clearable for row in self._rows])]
-        self._thinkers = [row for row in self._rows if row.has_thinking]
-
-    @property
-    def exactness(self) -> CountExactness:
-        return worst(
-            self._fixed.exactness,
-            exactness_for(self._to.model, self._snapshot.session.encoding),
-            *{row.counts.exactness for row in self._rows},
-        )
-
-    def counting(self, settings: SettingValues) -> StripCount:
-        """Return the counts of the next request and of its parts, for a decision."""
-        verdicts = judge(self._rows, self._positions, settings, self._to)
-        sums = [
-            0,
-            *accumulate(
-                [
-                    row.counts.visible + sum([one.tokens for one in own if one.kept])
-                    for row, own in zip(self._rows, verdicts, strict=True)
-                ]
-            ),
-        ]
-        return StripCount(
-            settings.strip_from_context,
-            self._fixed.tokens + sums[-1],
-            lambda position: sums[self._entries_upto(position)],
-            partial(self._regained, settings),
-        )
-
-    def layout(self, *, clear: bool) -> Layout:
-        """Return where the branch may be cut; without ``clear`` tool results stay as they are."""
-        in_force = self._snapshot.in_force
-        return Layout(
-            head=self._snapshot.at,
-            turn_start=self._turn_start,
-            in_force=[SummaryInForce(one.first, one.last, one.tokens) for one in in_force.ranges],
-            results_upto=self._freed_by_clearing if clear else None,
-            cleared=0 if in_force.cleared is None else in_force.cleared.last,
-            splits=self._splits,
-        )
-
-    def _entries_upto(self, position: int) -> int:
-        """Return how many entries of the view end at or before a position."""
-        return bisect_right(self._lasts, position)
-
-    def _turn_start(self, position: int) -> int | None:
-        """Return the start of the turn of a position, or of the summary that replaces it."""
-        turns = bisect_right(self._starts, position)
-        return self._starts[turns - 1] if turns else None
-
-    def _freed_by_clearing(self, position: int) -> int:
-        """Return what clearing tool results up to a position frees, outside of summaries."""
-        return self._freed[self._entries_upto(position)]
-
-    def _regained(self, settings: SettingValues, first: int, last: int) -> int:
-        """Return what the thinking before a range gains by being the last that is left."""
-        if not self._thinkers or not first <= self._thinkers[-1].position <= last:
-            return 0
-        before = [row for row in self._thinkers if row.position < first][-1:]
-
-        def kept(rank: int) -> int:
-            positions = [TurnPosition(rank, False, row.has_call, False) for row in before]
-            verdicts = judge(before, positions, settings, self._to)
-            return sum([one.tokens for own in verdicts for one in own if one.kept])
-
-        return kept(0) - kept(LAST_RANK)
-
-    def _splits(self, position: int) -> bool:
-        """Whether a cut separates a call from its response, or falls into a summary of a fork."""
-        return self._views.splits(*self._of, position) or any(
-            one.first <= position for one in self._later_summaries
-        )
-
-    @cached_property
-    def _later_summaries(self) -> list[CompactionRow]:
-        """Summaries that a fork copied and that reach into its open turn."""
-        return [
-            row
-            for row in self._views.compactions(*self._of, every=True)
-            if row.kind == "summary"
-            if row.undone_at is None and row.superseded_by is None
-            if row.last >= (self._snapshot.turn_start or 1)
-        ]

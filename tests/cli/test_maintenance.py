@@ -28,7 +28,7 @@ def test_the_bare_call_says_what_there_is(here: Here) -> None:
     assert ran.code == Exit.DONE
     assert str(Path("chat.db").absolute()) in ran.out
     assert "2 sessions" in ran.out
-    assert re.search(r"chat-42 +~54 +Weather", ran.out)
+    assert re.search(r"chat-42 +6 +Weather", ran.out)
     assert ran.err.startswith("to see a session's next request: ")
 
 

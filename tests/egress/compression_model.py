@@ -2,23 +2,32 @@
 
 Rows are only ever added. What a plan does is kept next to them: a setting, how far tool
 results are cleared, and summaries in force. What the next request counts is walked row by
-row in ``walked``, and carried in sums for the decision, which may not walk.
+row in ``walked``, and carried in sums for the long conversations.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
-from math import ceil, log2
+from itertools import accumulate
+from typing import NamedTuple
 
 from reasoning_store.conversation.settings import Strip
 from reasoning_store.egress.compaction_plan import (
+    Layout,
     Limits,
     Plan,
+    Range,
     StripCount,
     make_plan,
 )
-from reasoning_store.egress.turn_boundaries import Layout, Range, SummaryInForce
+
+
+class SummaryInForce(NamedTuple):
+    """A summary instead of a range, with its tokens."""
+
+    first: int
+    last: int
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +56,6 @@ class Chat:
     cleared: int = 0
     in_force: list[SummaryInForce] = field(default_factory=list)
     since: int | None = None
-    reads: int = 0
 
     def add(self, row: Row) -> None:
         self.rows.append(row)
@@ -58,12 +66,7 @@ class Chat:
 
     # What the decision asks for
 
-    def turn_start(self, position: int) -> int | None:
-        self.reads += 1
-        return self.start[position]
-
     def upto(self, position: int, strip: Strip) -> int:
-        self.reads += 1
         thought = self.thought[position] if strip == "none" else 0
         return (
             self.said[position]
@@ -72,18 +75,21 @@ class Chat:
             - self.result[min(position, self.cleared)]
         )
 
-    def results_upto(self, position: int) -> int:
-        self.reads += 1
-
-        def left(upto: int) -> int:
-            return self.result[upto] - self.result[min(upto, self.cleared)]
-
-        inside = sum(
-            left(min(summary.last, position)) - left(summary.first - 1)
-            for summary in self.in_force
-            if summary.first <= position
-        )
-        return left(position) - inside
+    def entries(self) -> list[tuple[int, Row]]:
+        """The view: the last position of each entry, and what it counts."""
+        found: list[tuple[int, Row]] = []
+        summaries = {summary.first: summary for summary in self.in_force}
+        position = 1
+        while position <= len(self.rows):
+            row, last = self.rows[position - 1], position
+            if position in summaries:
+                last = summaries[position].last
+                row = Row(said=summaries[position].tokens, starts=True)
+            elif position <= self.cleared:
+                row = Row(said=row.said, thought=row.thought, starts=row.starts)
+            found.append((last, row))
+            position = last + 1
+        return found
 
     def splits(self, position: int) -> bool:
         before = {row.calls for row in self.rows[:position] if row.calls}
@@ -105,20 +111,28 @@ class Chat:
 
     def plan(self, limits: Limits, *, splits: bool = False, results: bool = True) -> Plan:
         strips: list[Strip] = ["none", "priorTurns", "all"]
-        countings = [
-            StripCount(strip, self.effective(strip), partial(self.upto, strip=strip))
-            for strip in strips[strips.index(self.strip) :]
-        ]
-        layout = Layout(
-            head=len(self.rows),
-            turn_start=self.turn_start,
-            in_force=tuple(self.in_force),
-            results_upto=self.results_upto if results else None,
-            cleared=self.cleared,
-            splits=self.splits if splits else lambda position: False,
+        # Most of ten thousand turns need no step, and then no list is read.
+        view = self.entries() if self.effective(self.strip) > limits.trigger_at else []
+
+        def sums(strip: Strip) -> list[int]:
+            own = [row.said + row.result + row.thought * (strip == "none") for _, row in view]
+            return [0, *accumulate(own)]
+
+        return make_plan(
+            [
+                StripCount(strip, self.effective(strip), sums(strip))
+                for strip in strips[strips.index(self.strip) :]
+            ],
+            Layout(
+                lasts=[last for last, _ in view],
+                starts=[n for n, (_, row) in enumerate(view) if row.starts],
+                clearable=[row.result for _, row in view] if results else (),
+                cleared=self.cleared,
+                splits=self.splits if splits else lambda position: False,
+            ),
+            limits,
+            since=self.since,
         )
-        self.reads = 0
-        return make_plan(countings, layout, limits, since=self.since)
 
     # What is done
 
@@ -160,7 +174,3 @@ class Chat:
             total += row.said + (row.thought if keeps else 0)
             total += row.result if position > self.cleared else 0
         return total
-
-    def allowed_reads(self) -> int:
-        """Return what a search may read: a logarithm, times a few searches."""
-        return 24 * (1 + ceil(log2(len(self.rows) + 1))) * (1 + len(self.in_force))

@@ -45,7 +45,10 @@ def change(
             session.append(messages)
         plan = session.compression(limit=10 * place + 1, min_freed=1)
         if plan.action in ("clear", "summarize"):
-            session.compact(plan, summary="They spoke." if plan.to_summarize else None)
+            made = session.compact(plan, summary="They spoke." if plan.to_summarize else None)
+            own = 0 if plan.to_summarize is None or made is None else made.tokens
+            expected = plan.after - bool(plan.to_summarize) * plan.summary_tokens + own
+            assert session.usage().effective == expected
     elif step == "edit":
         asked = [item.position for item in session.history() if item.message.role == "user"]
         if asked:

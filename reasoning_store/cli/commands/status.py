@@ -45,7 +45,7 @@ def print_status(call: Call) -> None:
     with store_access.open_to_read(call) as store:
         found, revision = store.sessions(limit=_COUNTED), store.revision
         others = any(store.owners(limit=2).items)
-        latest = [(session, session.usage()) for session in found.items[:_LATEST]]
+    latest = found.items[:_LATEST]
     place = str(path or ("in memory" if store_access.is_in_memory(call) else "PostgreSQL"))
     size = None if path is None else path.stat().st_size
 
@@ -58,12 +58,12 @@ def print_status(call: Call) -> None:
         if latest:
             page.line()
             page.table(
-                ("last message", "session", "next request", "title"),
+                ("last message", "session", "messages", "title"),
                 [
-                    (local_time(one.updated_at), one.id, f"{usage.mark}{usage}", one.title or "")
-                    for one, usage in latest
+                    (local_time(one.updated_at), one.id, str(one.message_count), one.title or "")
+                    for one in latest
                 ],
-                right=("next request",),
+                right=("messages",),
             )
 
     print_answer(
@@ -76,8 +76,8 @@ def print_status(call: Call) -> None:
             "sessions": len(found.items),
             "moreSessions": found.next is not None,
             "latest": [
-                {**answer_fields(one, "id title updatedAt"), "effective": usage.effective}
-                for one, usage in latest
+                {**answer_fields(one, "id title updatedAt"), "messages": one.message_count}
+                for one in latest
             ],
         },
         write_page,
