@@ -89,7 +89,7 @@ def test_a_reply_and_its_further_choices_are_there_together_or_not_at_all(
     url: str, face: str, step: int
 ) -> None:
     """Killed at every statement of the step that ends it."""
-    assert kill_at_statements(url, face == "AsyncStore", step) > 12
+    assert kill_at_statements(url, face == "AsyncStore", step) >= 12
 
 
 @pytest.mark.long
