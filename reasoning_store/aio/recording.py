@@ -18,8 +18,6 @@ from reasoning_store.recording.recording import RecordedReply, Recording
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import (
     FED,
-    check_fed,
-    check_first,
     check_stream,
     is_whole,
     noting_failure,
@@ -48,7 +46,6 @@ class AsyncRecording(RecordedReply):
         self._make = make
         self._stream = stream
         self._reply: ReplyRecorder | None = None
-        self._is_entered = self._is_iterated = False
         self._waiting: asyncio.Task[Any] | None = None
         """The task that waits for the stream's next event."""
         self._cancelled: asyncio.Task[Any] | None = None
@@ -89,29 +86,16 @@ class AsyncRecording(RecordedReply):
             self._reply.report(error)
 
     def __aiter__(self) -> AsyncIterator[Chunk]:
-        over = self._reply is not None and self._reply.over
-        if self._is_iterated or (over and not self.is_stopped):
-            raise InvalidCall("a recording is iterated once", hint="record another stream")
-        self._is_iterated = True
+        self._begin_iteration()
         return self._chunks()
 
     async def feed(self, event: Any) -> list[Chunk]:
         """Read one event, and return its chunks. See ``Recording.feed``."""
-        reply = self._fed()
-        if not reply.has_arrived:
-            check_first(event)
-        chunks = reply.feed(event)
-        reply.wait()
-        return chunks
+        return self._feed(event)
 
     async def finish(self) -> list[Chunk]:
         """Store the reply that was fed, now that its stream has ended. See ``Recording``."""
         return await self._threads.write_always(self._fed().complete)
-
-    def _fed(self) -> ReplyRecorder:
-        check_fed(self._stream, is_begun=self._is_entered)
-        assert self._reply is not None
-        return self._reply
 
     async def _begin(self) -> ReplyRecorder:
         if self._reply is None:
@@ -138,8 +122,6 @@ class AsyncRecording(RecordedReply):
             else:
                 async with aclosing(_events(self._stream)) as events:
                     while (event := await self._next_event(events, reply)) is not _END:
-                        if not reply.has_arrived:
-                            check_first(event)
                         for chunk in reply.feed(event):
                             yield chunk
                         reply.wait()

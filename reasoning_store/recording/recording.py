@@ -18,7 +18,6 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.recording.reply_recorder import ReplyRecorder
 from reasoning_store.recording.streams import (
     check_fed,
-    check_first,
     check_stream,
     is_whole,
     noting_failure,
@@ -30,6 +29,8 @@ class RecordedReply:
     """The reply of a recording; ``None`` until it has begun."""
 
     _reply: ReplyRecorder | None
+    _stream: Any
+    _is_entered = _is_iterated = False
 
     @property
     def stored(self) -> Stored | None:
@@ -51,6 +52,23 @@ class RecordedReply:
         """Whether ``Session.stop`` ended the reply: read no more of its stream."""
         return self._reply is not None and self._reply.is_stopped
 
+    def _begin_iteration(self) -> None:
+        over = self._reply is not None and self._reply.over
+        if self._is_iterated or (over and not self.is_stopped):
+            raise InvalidCall("a recording is iterated once", hint="record another stream")
+        self._is_iterated = True
+
+    def _fed(self) -> ReplyRecorder:
+        check_fed(self._stream, is_begun=self._is_entered)
+        assert self._reply is not None
+        return self._reply
+
+    def _feed(self, event: Any) -> list[Chunk]:
+        reply = self._fed()
+        chunks = reply.feed(event)
+        reply.wait()
+        return chunks
+
 
 class Recording(RecordedReply):
     """A reply that is recorded from a loop. Made by ``Session.record``.
@@ -67,7 +85,6 @@ class Recording(RecordedReply):
         check_stream(stream, awaited=False)
         self._reply = reply
         self._stream = stream
-        self._is_entered = self._is_iterated = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._reply.described}>"
@@ -98,9 +115,7 @@ class Recording(RecordedReply):
         self._reply.report(error)
 
     def __iter__(self) -> Iterator[Chunk]:
-        if self._is_iterated or (self._reply.over and not self.is_stopped):
-            raise InvalidCall("a recording is iterated once", hint="record another stream")
-        self._is_iterated = True
+        self._begin_iteration()
         return self._chunks()
 
     def feed(self, event: Any) -> list[Chunk]:
@@ -108,20 +123,11 @@ class Recording(RecordedReply):
 
         Call it under ``with``. Without ``finish`` the reply is stored as interrupted.
         """
-        self._check_fed()
-        if not self._reply.has_arrived:
-            check_first(event)
-        chunks = self._reply.feed(event)
-        self._reply.wait()
-        return chunks
+        return self._feed(event)
 
     def finish(self) -> list[Chunk]:
         """Store the reply that was fed, now that its stream has ended; return the last chunks."""
-        self._check_fed()
-        return self._reply.complete()
-
-    def _check_fed(self) -> None:
-        check_fed(self._stream, is_begun=self._is_entered)
+        return self._fed().complete()
 
     def _chunks(self) -> Iterator[Chunk]:
         self._begin()
@@ -132,8 +138,6 @@ class Recording(RecordedReply):
                 yield from reply.feed_whole(self._stream)
             else:
                 for event in () if reply.is_stopped else self._stream:
-                    if not reply.has_arrived:
-                        check_first(event)
                     yield from reply.feed(event)
                     if reply.is_stopped:
                         break

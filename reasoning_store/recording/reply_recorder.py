@@ -34,6 +34,7 @@ from reasoning_store.recording.reply_facts import (
     origin_and_tags,
     request_facts,
 )
+from reasoning_store.recording.streams import check_first
 from reasoning_store.stored_values import (
     STOP_REASON,
     STOPPED,
@@ -161,6 +162,8 @@ class ReplyRecorder:
 
     def feed(self, event: Any) -> list[Chunk]:
         """Add one event. Computes only."""
+        if not self.has_arrived:
+            check_first(event)
         return self._add(self._normalizer.feed, event, is_stream=True)
 
     def feed_whole(self, body: Any) -> list[Chunk]:
