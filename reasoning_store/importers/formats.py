@@ -145,7 +145,7 @@ def conversations(
         )
     if format not in READERS:
         raise InvalidCall(
-            f"there is no importer for {format!r}", hint=f"one of: {', '.join(READERS)}"
+            f"there is no importer for {format[:20]!r}", hint=f"one of: {', '.join(READERS)}"
         )
     return _read(source, format, who, source_name(source) if name is None else name)
 
