@@ -18,7 +18,7 @@ calls. The owner is part of every number.
 from __future__ import annotations
 
 import json
-import re
+import string
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
@@ -39,7 +39,7 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.digests import digest_texts
 
 _63_BITS = (1 << 63) - 1
-_END = re.compile(r"[0-9A-Za-z]*\Z")
+_PLAIN = string.ascii_letters + string.digits
 _LONG, _SHORT = 16, 8
 MADE_HERE: Final = "rs_call_"
 """How an id begins that no provider gave: its client has none."""
@@ -212,8 +212,9 @@ def message_link(
     message: Message, visible: VisibleText = str, *, is_rendered: bool = False
 ) -> int | None:
     """Return the number of a message without its tool results; ``None`` if it has nothing else."""
-    is_reply = message.role == "assistant"
-    calls = message.tool_calls
+    is_reply, calls = message.role == "assistant", message.tool_calls
+    if message.role == "tool" and all(isinstance(one, ToolResponseBlock) for one in message.blocks):
+        return None
     if is_reply and calls and all(is_own_id(call.id) for call in calls):
         return _number("calls", *(call.id for call in calls))
     text = "".join(_texts(message, is_rendered=is_rendered))
@@ -260,8 +261,8 @@ def given_id(id: str) -> str:
 
 def is_own_id(id: str) -> bool:
     """Whether an id cannot repeat in another conversation: ``call_1`` and ``f:0`` can."""
-    found = _END.search(given_id(id))
-    text = found.group() if found is not None else ""
+    id = given_id(id)
+    text = id[len(id.rstrip(_PLAIN)) :]
     kinds = (str.isdigit, str.islower, str.isupper)
     return len(text) >= _LONG or (
         len(text) >= _SHORT and sum(any(map(kind, text)) for kind in kinds) > 1

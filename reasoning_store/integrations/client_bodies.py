@@ -99,7 +99,8 @@ def _text(content: Any) -> str:
 
 def _answer(content: Any) -> str:
     """Return a reply's text without the thinking in tags."""
-    return rs.split_reasoning(_text(content)).visible
+    text = _text(content)
+    return rs.split_reasoning(text).visible if "<" in text else text
 
 
 def _result(call_id: Any, content: Any) -> rs.ToolResponseBlock:

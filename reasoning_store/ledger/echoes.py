@@ -383,8 +383,9 @@ class _Search:
     ) -> Identity:
         replies: dict[int, MessagePlace] = {}
         missed: dict[int, Miss] = {}
+        turn_start = self._turn_start
         for index in self.chain.replies:
-            found = self._thought(known, branch, index)
+            found = self._thought(known, branch, index, turn_start)
             if isinstance(found, MessagePlace):
                 replies[index] = found
             elif found is not None:
@@ -392,7 +393,9 @@ class _Search:
         last = branch.head
         return Identity(match, known.row, branch.number, last, after, first_new, replies, missed)
 
-    def _thought(self, known: _Known, branch: BranchRow, index: int) -> MessagePlace | Miss | None:
+    def _thought(
+        self, known: _Known, branch: BranchRow, index: int, turn_start: int
+    ) -> MessagePlace | Miss | None:
         """Return the reply whose thought may go out in the place of a client's; else why not.
 
         Everything before it agrees; in the open turn its own ids are enough, or its other ids and
@@ -402,11 +405,12 @@ class _Search:
         found = places.get(numbers.whole)
         if found is None and self._is_cut(known, index):
             found = places[numbers.asked]
-        at_place, by_ids = places.get(numbers.place), places.get(numbers.calls or -1)
-        if found is None and self.is_named:
-            found = at_place
-        if found is None and by_ids and index > self._turn_start:
-            found = by_ids if numbers.has_own_ids else at_place
+        if found is None:
+            at_place, by_ids = places.get(numbers.place), places.get(numbers.calls or -1)
+            if self.is_named:
+                found = at_place
+            if found is None and by_ids and index > turn_start:
+                found = by_ids if numbers.has_own_ids else at_place
         if found is not None:
             return next((place for place in reversed(found) if branch.holds(place)), found[-1])
         if at_place:
@@ -439,8 +443,9 @@ class _Search:
     def _missed_elsewhere(self) -> dict[int, Miss]:
         """Return the replies of the open turn that other conversations hold."""
         missed: dict[int, Miss] = {}
+        turn_start = self._turn_start
         for index, numbers in self.chain.replies.items():
-            if index <= self._turn_start:
+            if index <= turn_start:
                 continue
             held = {numbers.whole, numbers.place, numbers.pair}
             held |= {numbers.calls} if numbers.calls and numbers.has_own_ids else set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from reasoning_store.conversation.blocks import Counts, Message
+from reasoning_store.conversation.blocks import Counts, Message, with_blocks
 from reasoning_store.conversation.errors import Conflict
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.turns import turn_positions
@@ -22,7 +22,10 @@ from reasoning_store.stored_values import Stored
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
-    from reasoning_store.ledger.records import StoredRow
+    from reasoning_store.ledger.records import MessagePlace, StoredRow
+
+
+_NO_COUNTS: Final = Counts()
 
 
 class RestoredReply(NamedTuple):
@@ -123,37 +126,34 @@ class ClientConversation:
         from reasoning_store.egress.functions import write_reply
         from reasoning_store.egress.selection import select
 
-        row, found = self._identity.row, self._identity
-        places = found.replies
+        row, places = self._identity.row, self._identity.replies
         wanted = {index: places[index] for index in lacking if index in places}
         if row is None or not wanted:
             return {}
         target = resolve_target((provider, model, api, base_url), None, self._state.contracts)
         kept = self._state.ledger.sessions.kept_settings(row.owner, row.id)
         policy = session_settings.policy(self._state, kept, settings).settings
-        heads = self._state.ledger.echoes.heads(row.key, places.values())
+        echoes = self._state.ledger.echoes
+        begun = max((at for at, one in enumerate(self._messages) if one.starts_turn), default=-1)
+        first = [place for index, place in wanted.items() if index > begun or index in whole]
+        read = echoes.replies(row.key, first)
+        heads = echoes.heads(row.key, {*places.values()} - read.keys())
         view = [
-            ViewedMessage(one, Counts(), index)
-            if index not in places
-            else _narrow(one, index, heads[places[index]])
+            _view(one, index, places.get(index), read, heads)
             for index, one in enumerate(self._messages)
         ]
-        positions = turn_positions(view)
-        chosen = select(view, positions, policy, target)
+        chosen = select(view, turn_positions(view), policy, target)
+        owed = {*compress(chosen.numbers, chosen.owed)}
         kept_blocks: dict[int, set[int]] = {}
         for verdict in chosen.verdicts:
             if verdict.kept:
                 kept_blocks.setdefault(verdict.message, set()).add(verdict.block)
-        owed = set(compress(chosen.numbers, chosen.owed))
-        needed = {*whole, *owed, *kept_blocks}
-        read = self._state.ledger.echoes.replies(
-            row.key,
-            [
-                place
-                for index, place in wanted.items()
-                if index in needed or positions[index].in_open_turn
-            ],
-        )
+        needed = [
+            place
+            for index, place in wanted.items()
+            if place in heads and (index in owed or index in kept_blocks)
+        ]
+        read |= echoes.replies(row.key, needed)
         restored: dict[int, RestoredReply] = {}
         for index, place in wanted.items():
             message = _left(read[place], kept_blocks.get(index, ())) if place in read else None
@@ -161,7 +161,7 @@ class ClientConversation:
             restored[index] = RestoredReply(
                 message,
                 write_reply(message, target, owed=index in owed) if message and is_sent else [],
-                bool(heads[place].headers) and index not in kept_blocks,
+                view[index].has_thinking and index not in kept_blocks,
             )
         return restored
 
@@ -174,10 +174,21 @@ def _branch_off(session: Session, after: int, new: Sequence[Message]) -> Session
     return branch
 
 
-def _narrow(sent: Message, index: int, head: StoredRow) -> ViewedMessage:
-    """Return a reply with the thinking that is stored of it, not read."""
-    message = replace(sent, origin=head.message.origin)
-    return ViewedMessage(message, head.counts, index, unread=head.headers or ())
+def _view(
+    sent: Message,
+    index: int,
+    place: MessagePlace | None,
+    read: Mapping[MessagePlace, StoredRow],
+    heads: Mapping[MessagePlace, StoredRow],
+) -> ViewedMessage:
+    """Return a client's message, or the stored reply in its place; its thinking read or not."""
+    if place is None:
+        return ViewedMessage(sent, _NO_COUNTS, index)
+    if (row := read.get(place)) is not None:
+        return ViewedMessage(row.message, row.counts, index)
+    row = heads[place]
+    message = replace(sent, origin=row.message.origin)
+    return ViewedMessage(message, row.counts, index, unread=row.headers or ())
 
 
 def _left(row: StoredRow, kept: Collection[int]) -> Message:
@@ -186,4 +197,6 @@ def _left(row: StoredRow, kept: Collection[int]) -> Message:
         for number, block in enumerate(row.message.blocks)
         if block.type != "thinking" or number in kept
     ]
-    return replace(row.message, blocks=tuple(blocks))
+    return (
+        row.message if len(blocks) == len(row.message.blocks) else with_blocks(row.message, blocks)
+    )
