@@ -40,6 +40,10 @@ from reasoning_store.conversation.digests import digest_texts
 
 _63_BITS = (1 << 63) - 1
 _PLAIN = string.ascii_letters + string.digits
+_SPACE = b" \t\n\r\v\f\x1c\x1d\x1e\x1f"
+_WIDE_SPACE = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
 _LONG, _SHORT = 16, 8
 MADE_HERE: Final = "rs_call_"
 """How an id begins that no provider gave: its client has none."""
@@ -271,7 +275,12 @@ def is_own_id(id: str) -> bool:
 
 def plain_text(text: str) -> str:
     """Return a text without what clients change of it."""
-    return "".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+        for space in _WIDE_SPACE:
+            text = text.replace(space, "")
+    data = text.encode("utf-8", "surrogatepass").translate(None, _SPACE)
+    return data.decode("utf-8", "surrogatepass")
 
 
 def call_arguments(call: ToolCallBlock) -> str:

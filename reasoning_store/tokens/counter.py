@@ -59,6 +59,8 @@ WHOLE_CHARS = 16 * 1024
 """A text of so many is counted in one piece; in a longer one a safe place is looked for."""
 MOST_CHARS = 64 * 1024
 """No piece is longer: far below the million of white space at which tiktoken panics."""
+MOST_COUNTED = 4 * 1024 * 1024
+"""Of a longer text, which fits no context window, the rest is estimated to be like so many."""
 
 _LETTER = r"A-Za-z\u3041-\u3096\u30a1-\u30fa\u4e00-\u9fa5\uac00-\ud7a3"
 _SIGN = r"!-&(-/:-@\[-`{-~\u3001\u3002\u3008-\u3011\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f"
@@ -128,14 +130,17 @@ class Counter:
         return self._encoding
 
     def count(self, text: str) -> Count:
-        """Count ``text``; exact unless tiktoken fails or a piece had to be cut hard."""
+        """Count ``text``; exact unless tiktoken fails, a piece is cut hard, or it is very long."""
         encode = self._encode or self._loaded()
         if encode is None:
             return self._estimated(text, self._failure)
         try:
             if len(text) <= WHOLE_CHARS:
                 return Count(len(encode(text)), "exact")
-            return _count_pieces(encode, text)
+            counted = _count_pieces(encode, text[:MOST_COUNTED])
+            if len(text) <= MOST_COUNTED:
+                return counted
+            return Count(counted.tokens * len(text) // MOST_COUNTED, "estimated")
         except BaseException as error:
             if not isinstance(text, str) or not is_failure(error):
                 raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +19,12 @@ from reasoning_store.conversation.blocks import (
     assistant,
     user,
 )
-from reasoning_store.conversation.identity import is_own_id, number_messages, number_reply
+from reasoning_store.conversation.identity import (
+    is_own_id,
+    number_messages,
+    number_reply,
+    plain_text,
+)
 from reasoning_store.conversation.validation import tool
 from tests.properties import each
 from tests.strategies import messages
@@ -142,8 +150,17 @@ def test_a_rendered_reply_is_known_by_the_text_that_its_client_was_given() -> No
         ("123456789", False),
         ("", False),
         ("rs_call_0123456789abcdef01234567", False),
+        pytest.param("a" * 300_000 + "-", False, id="a long one"),
     ],
 )
 def test_an_own_id_is_one_that_no_other_conversation_can_have(id: str, own: bool) -> None:
     """Sixteen letters and digits at its end, or eight of two kinds."""
     assert is_own_id(id) is own
+
+
+@each("first", range(0, sys.maxunicode + 1, 0x1000))
+def test_white_space_and_the_form_of_accents_are_no_part_of_a_text(first: int) -> None:
+    """Of any script."""
+    text = "".join(map(chr, range(first, first + 0x1000)))
+
+    assert plain_text(text) == "".join(unicodedata.normalize("NFC", text).split())

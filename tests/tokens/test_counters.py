@@ -25,6 +25,7 @@ from reasoning_store.tokens import vocabularies as shipped
 from reasoning_store.tokens.counter import (
     HARD_CUT_TOKENS,
     MOST_CHARS,
+    MOST_COUNTED,
     WHOLE_CHARS,
     Counter,
     pieces,
@@ -354,8 +355,8 @@ def test_the_longest_piece_of_any_whitespace_is_no_panic(encoding: str) -> None:
             assert counter(encoding).count(text).exactness == "exact"
 
 
-@pytest.mark.parametrize("text", ["word " * 2_000_000, "a" * 10_000_000, " x" * 5_000_000])
-def test_ten_megabytes_are_handed_over_in_bounded_pieces(text: str) -> None:
+@pytest.mark.parametrize("text", ["word " * 800_000, "a" * 4_000_000, " x" * 2_000_000])
+def test_four_megabytes_are_handed_over_in_bounded_pieces(text: str) -> None:
     """The work is linear: every character is handed over once, in pieces of bounded length."""
     fake = Fake(lambda piece: piece)
 
@@ -366,6 +367,18 @@ def test_ten_megabytes_are_handed_over_in_bounded_pieces(text: str) -> None:
     assert max(lengths) <= MOST_CHARS
     assert len(lengths) <= len(text) // WHOLE_CHARS + 1
     assert len(text) <= found.tokens <= len(text) + HARD_CUT_TOKENS * len(lengths)
+
+
+def test_a_text_that_fits_no_context_window_is_estimated() -> None:
+    """By its beginning, so that no text takes longer to count than the longest that is counted."""
+    fake = Fake(lambda piece: piece)
+    few, many = ("word " * (MOST_COUNTED // 5 + more) for more in (0, 3 * MOST_COUNTED // 5))
+    count = TiktokenCounter("o200k_base", lambda: fake).count
+
+    assert count(few) == (len(few), "exact")
+    fake.handed.clear()
+    assert count(many) == (len(many), "estimated")
+    assert sum(map(len, fake.handed)) == MOST_COUNTED
 
 
 @BOTH
