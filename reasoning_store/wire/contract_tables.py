@@ -117,6 +117,7 @@ class ContractTables(Contracts):
     encodings: Mapping[str, Sequence[str]]
 
 
+@lru_cache(maxsize=4096)
 def matches_model(model: str | None, patterns: tuple[str, ...]) -> bool:
     """Whether a model's name, with or without its owner's, matches a pattern."""
     name = (model or "").lower()
