@@ -373,7 +373,7 @@ def test_a_text_that_fits_no_context_window_is_estimated() -> None:
     """By its beginning, so that no text takes longer to count than the longest that is counted."""
     fake = Fake(lambda piece: piece)
     few, many = ("word " * (MOST_COUNTED // 5 + more) for more in (0, 3 * MOST_COUNTED // 5))
-    count = TiktokenCounter("o200k_base", lambda: fake).count
+    count = Counter("o200k_base", lambda: fake).count
 
     assert count(few) == (len(few), "exact")
     fake.handed.clear()
