@@ -6,6 +6,8 @@ that importing the package costs nothing but this file.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -156,6 +158,7 @@ if TYPE_CHECKING:
     from reasoning_store.wire.registry import adapters
     from reasoning_store.wire.sse import JSONEvents, NDJSONDecoder
 
+_MODULES = ("formats", "results")
 _HOMES = {
     "aio.recording": "AsyncRecording",
     "aio.session": "AsyncContext AsyncSession",
@@ -188,19 +191,27 @@ _HOMES = {
     "wire.registry": "adapters",
     "wire.sse": "JSONEvents NDJSONDecoder",
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def load_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a module whose names are defined in other modules."""
+    home = {name: place for place, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{__name__}.{home[name]}"), name)
+        setattr(sys.modules[module], name, value)
+        return value
+
+    return find
 
 
 if not TYPE_CHECKING:  # to a type checker every name would be one of ours then
+    _find = load_when_used(__name__, _HOMES)
 
     def __getattr__(name: str) -> Any:
-        if name in ("formats", "results"):
-            return import_module(f"{__name__}.{name}")
-        module = _HOME.get(name)
-        if module is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
-        return value
+        return import_module(f"{__name__}.{name}") if name in _MODULES else _find(name)
 
 
 def __dir__() -> list[str]:

@@ -10,14 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from reasoning_store.conversation import validation
-from reasoning_store.conversation.blocks import Message
+from reasoning_store.conversation import json_values, validation
+from reasoning_store.conversation.blocks import Message, Usage
 from reasoning_store.conversation.codec import message_to_json
+from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.json_values import check_encoding
 from reasoning_store.egress.functions import write_message
 from reasoning_store.ingress.markers import DEFAULT_TAGS
 from reasoning_store.ingress.normalizer import Tags, normalize_response
 from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.wire.content_parts import read_blocks
+from reasoning_store.kept_histories import Conversation, Item, SourceBranch
+from reasoning_store.ledger.database.files import open_to_read
+from reasoning_store.wire.content_parts import read_blocks, read_medium
 from reasoning_store.wire.event_fields import other_fields
 from reasoning_store.wire.request_items import are_items
 from reasoning_store.wire.request_message import (
@@ -26,17 +30,26 @@ from reasoning_store.wire.request_message import (
     tool_response,
 )
 from reasoning_store.wire.request_messages import split_messages
+from reasoning_store.wire.tools import parse_arguments
+from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 __all__ = [
     "CallLinks",
+    "Conversation",
+    "Item",
     "RequestMessage",
+    "SourceBranch",
     "are_items",
+    "check_encoding",
     "message_to_json",
-    "other_fields",
+    "open_to_read",
+    "parse_arguments",
+    "parse_json",
     "read_blocks",
+    "read_medium",
     "read_message",
     "read_messages",
-    "read_reply",
+    "read_usage",
     "split_messages",
     "tool_response",
     "write_messages",
@@ -81,8 +94,15 @@ def read_message(
     """
     if one.role == "assistant":
         body = {**one.response(), **({"usage": usage} if usage else {})}
-        message = read_reply(
-            body, api=one.api, provider=provider, model=model, base_url=base_url, tags=tags
+        message = normalize_response(
+            body,
+            provider=provider,
+            model=model,
+            api=one.api,
+            base_url=base_url,
+            tags=tags,
+            starts_inside=False,  # kept text is an answer, whatever opened it once
+            merge=True,  # a history keeps each thought that is no copy of another
         )
     else:
         assert one.role is not None, "a part of no form"
@@ -95,28 +115,6 @@ def read_message(
     )
 
 
-def read_reply(
-    body: Any,
-    *,
-    api: str,
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    tags: Tags = DEFAULT_TAGS,
-) -> Message:
-    """Return a reply that was kept in the form of a response."""
-    return normalize_response(
-        body,
-        provider=provider,
-        model=model,
-        api=api,
-        base_url=base_url,
-        tags=tags,
-        starts_inside=False,  # kept text is an answer, whatever opened it once
-        merge=True,  # a history keeps each thought that is no copy of another
-    )
-
-
 def _unread_fields(one: RequestMessage, message: Message) -> dict[str, Any]:
     """Return the fields that the message lacks, or all if it does not keep what was unreadable."""
     value = one.parts[0]
@@ -126,6 +124,39 @@ def _unread_fields(one: RequestMessage, message: Message) -> dict[str, Any]:
     parts = [part for event in kept for part in (event if isinstance(event, list) else [event])]
     kept_names = {name for part in parts if isinstance(part, Mapping) for name in part}
     return other_fields(value, {*one.read_fields, *kept_names})
+
+
+def parse_json(text: str, *, line: int = 1) -> Any:
+    """Return the value of JSON text that begins on a line; the error names the place in it.
+
+    A number that JSON does not have becomes a string, and the last value of a key counts.
+    """
+    try:
+        return json_values.parse(text, strict=False)
+    except json_values.Malformed as error:
+        at = 0 if error.at is None else error.at
+        begun = text.rfind("\n", 0, at) + 1
+        where = "" if error.at is None else f" at character {at - begun + 1}"
+        number = line + text.count("\n", 0, begun)
+        raise InvalidCall(f"line {number}: {error.what}{where}") from None
+
+
+def read_usage(
+    report: Mapping[str, Any],
+    places: Places,
+    *,
+    cache_apart: bool = False,
+    reasoning_apart: bool = False,
+) -> Usage | None:
+    """Return the usage of a report, by the dotted paths of each count; ``None`` without any.
+
+    With ``cache_apart`` the report's input excludes what was read from and written to a cache, and
+    with ``reasoning_apart`` its output the reasoning.
+    """
+    counts = read_counts(report, places)
+    if not any(counts.values()):
+        return None
+    return make_usage(counts, report, cache_apart=cache_apart, reasoning_apart=reasoning_apart)
 
 
 def write_messages(

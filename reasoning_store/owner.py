@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from reasoning_store.conversation import validation
 from reasoning_store.conversation.blocks import Message
-from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
+from reasoning_store.conversation.errors import Conflict, NotFound
 from reasoning_store.conversation.identity import number_messages
 from reasoning_store.conversation.settings import checked
 from reasoning_store.conversation.validation import check_text, check_truth, describe
@@ -22,6 +22,7 @@ from reasoning_store.stored_values import microseconds
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.kept_histories import Conversation, ImportedHistory
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.ledger.reports import By
     from reasoning_store.ledger.searching.search import Branches, Within
@@ -364,12 +365,23 @@ class Owner:
             on_conflict=on_conflict,
         )
 
+    def import_conversations(
+        self,
+        conversations: Iterable[Conversation],
+        *,
+        dry_run: bool = False,
+        keep_ids: bool = False,
+    ) -> ImportedHistory:
+        """Write what is new of conversations that another program kept, by their ids.
 
-def state_and_owner(owner: Owner) -> tuple[StoreState, str]:
-    """Return the state of a store, and the owner, for an importer."""
-    if not isinstance(owner, Owner):
-        raise InvalidCall(
-            f"a Store or an Owner, not {validation.type_name(owner)}",
-            hint="with an AsyncStore, open a Store of the same url in asyncio.to_thread",
-        )
-    return owner._state, owner._owner
+        Importing the same again writes nothing; of a source that has grown, what is new. Raises
+        what reading the source raises; what was written before that stays, and is known then.
+        With ``keep_ids`` a message keeps the id that it had, if no message of the session has it.
+        """
+        from reasoning_store.history_import import HistoryImport
+        from reasoning_store.kept_histories import ImportedHistory
+
+        own = self._state, self, self._owner
+        imports = HistoryImport(*own, dry_run=dry_run, keep_ids=keep_ids)
+        done = [imports.import_one(one) for one in conversations]
+        return ImportedHistory(dry_run=dry_run, conversations=done)

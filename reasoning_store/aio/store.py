@@ -114,6 +114,7 @@ class AsyncOwner:
     search = awaited(Owner.search, by=Threads.run_long)
     thoughts = awaited(Owner.thoughts)
     erase = awaited(Owner.erase, by=Threads.run_long)
+    import_conversations = awaited(Owner.import_conversations, by=Threads.run_long)
     report = awaited(Owner.report)
     budget = awaited(Owner.budget)
 

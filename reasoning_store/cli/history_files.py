@@ -11,7 +11,7 @@ from reasoning_store import InvalidCall, ReasoningStoreError
 from reasoning_store.cli.output import plural
 
 if TYPE_CHECKING:
-    from reasoning_store.importers.values import Conversation
+    from reasoning_store.formats import Conversation
 
 LINES = "lines"
 """The format of an export of our own."""

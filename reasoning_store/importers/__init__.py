@@ -9,7 +9,7 @@ A file goes through these modules, from the first to the last:
 - ``conversation_builder`` makes one conversation of what the format adds: ``wire.content_parts``
   reads those of a user or a tool, and ``reply_parts`` those of a model, which ``reply_forms`` reads
   through ingress like a reply that arrives now.
-- ``values`` are the results; ``import_plan`` finds the new part, and ``into_store`` writes it.
+- ``values`` counts them. ``store.import_conversations`` writes the new part of a conversation.
 
 Words of a user or a tool are stored unchanged. A reader knows codec, wire and ingress; it must not
 know a store, its SQL, settings or policy. Only ``llm_file`` opens a database, another program's,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import IO, Final
 
 from reasoning_store import InvalidCall
-from reasoning_store.ledger.database import files
+from reasoning_store.formats import open_to_read
 
 _MAGIC: Final = b"PK\x03\x04"
 _ENDINGS: Final = (".json", ".jsonl")
@@ -43,23 +43,23 @@ def is_archive(source: object) -> bool:
     """Whether a source is the path of a zip file."""
     if not isinstance(source, str | os.PathLike) or not os.path.isfile(source):
         return False
-    with files.open_to_read(source) as file:
+    with open_to_read(source) as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def archived_files(archive: str | os.PathLike[str]) -> list[ArchivedFile]:
     """Return the files in a zip that may be histories, in the order of their names."""
     path = os.fspath(archive)
-    with _reading(path), files.open_to_read(path) as file, zipfile.ZipFile(file) as opened:
+    with _reading(path), open_to_read(path) as file, zipfile.ZipFile(file) as opened:
         infos = [info for info in opened.infolist() if info.filename.endswith(_ENDINGS)]
     return sorted((ArchivedFile(path, info) for info in infos), key=str)
 
 
 @contextmanager
-def open_source(source: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def open_source(source: str | os.PathLike[str], *, again: bool = False) -> Iterator[IO[bytes]]:
     """Open a file to read it, also one in a zip."""
     if not isinstance(source, ArchivedFile):
-        with files.open_to_read(source) as file:
+        with open_to_read(source, again=again) as file:
             yield file
         return
     info = source.info
@@ -70,7 +70,7 @@ def open_source(source: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         )
     with (
         _reading(str(source)),
-        files.open_to_read(source.archive) as file,
+        open_to_read(source.archive) as file,
         zipfile.ZipFile(file) as opened,
         opened.open(info) as unpacked,
     ):

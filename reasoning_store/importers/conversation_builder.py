@@ -24,34 +24,30 @@ from typing import Any, Final
 from reasoning_store import Block, InvalidCall, Message, tool
 from reasoning_store.formats import (
     CallLinks,
+    Conversation,
+    Item,
     RequestMessage,
+    SourceBranch,
     message_to_json,
-    other_fields,
     read_blocks,
     read_message,
     split_messages,
     tool_response,
 )
-from reasoning_store.importers.documents import refuse
+from reasoning_store.importers.documents import MEND, refuse
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy, is_thought
 from reasoning_store.importers.source_messages import (
     OF_MESSAGE,
     SourceConversation,
     SourceMessage,
+    other_fields,
     stated_time,
     states_time,
     text_field,
 )
-from reasoning_store.importers.values import (
-    Conversation,
-    Item,
-    Report,
-    Skipped,
-    SourceBranch,
-    count_message,
-)
-from reasoning_store.results import Role
+from reasoning_store.importers.values import count_message
+from reasoning_store.results import Report, Role, Skipped
 
 EMPTY: Final = "it has no content"
 IN_PARTS: Final = 'it has "parts" in the place of "content", which cannot be imported yet'
@@ -181,9 +177,10 @@ class ConversationBuilder:
         blocks = self._links.link(message.blocks, self.id, self.next)
         message = replace(message, metadata=notes or None, blocks=tuple(blocks))
         try:
-            message_to_json(message)
-        except InvalidCall as error:
-            raise InvalidCall(f"{placed.place}: {error}", hint=error.hint) from None
+            json.dumps(message_to_json(message))
+        except (TypeError, ValueError, RecursionError):
+            what = f"{placed.place}: a value that JSON cannot hold"
+            raise InvalidCall(what, hint=MEND) from None
         at = stated_time(placed.value)
         if at is None and states_time(placed.value):
             self.note_unread_time(placed.place)

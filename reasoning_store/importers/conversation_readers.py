@@ -18,6 +18,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, TypeVar
 
+from reasoning_store.formats import Conversation
 from reasoning_store.importers.conversation_builder import (
     ConversationBuilder,
     ForkPoint,
@@ -32,7 +33,6 @@ from reasoning_store.importers.source_messages import (
     states_time,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 
 T = TypeVar("T")
 

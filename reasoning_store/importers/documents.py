@@ -21,14 +21,14 @@ from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
 from reasoning_store import InvalidCall
-from reasoning_store.conversation import json_values
+from reasoning_store.formats import check_encoding, parse_json
 from reasoning_store.importers.archives import open_source
 
 Source: TypeAlias = str | os.PathLike[str] | Iterable[str | bytes]
 """A path, or lines: with or without their ends, as text or as UTF-8."""
 
 _BLOCK: Final = 1 << 16
-_HINT: Final = "mend the line and import again: what was written before it is not written twice"
+MEND: Final = "mend it and import again: what was written before it is not written twice"
 CUT_OFF: Final = "it is cut off: the program was writing it"
 _SPACE: Final = re.compile(r"\s*")
 _DECODER: Final = json.JSONDecoder()
@@ -45,7 +45,7 @@ class Entry:
 
 def refuse(line: int, what: str) -> NoReturn:
     """Refuse a line that cannot be read."""
-    raise InvalidCall(f"line {line}: {what}", hint=_HINT)
+    raise InvalidCall(f"line {line}: {what}", hint=MEND)
 
 
 def read_entries(source: Source) -> Iterator[Entry]:
@@ -130,7 +130,7 @@ def _decode_blocks(blocks: Iterable[str | bytes]) -> Iterator[str]:
     line, beginning = 1, True
     for block in chain(blocks, (b"",)):
         if beginning and isinstance(block, bytes):
-            json_values.check_encoding(block)
+            check_encoding(block)
         try:
             text = block if isinstance(block, str) else decoder.decode(block, final=not block)
         except UnicodeDecodeError as error:
@@ -148,16 +148,19 @@ def _decode_blocks(blocks: Iterable[str | bytes]) -> Iterator[str]:
 
 def _parse_value(line: int, text: str) -> Any:
     try:
-        return json_values.parse(text, strict=False)
-    except json_values.Malformed as error:
+        return parse_json(text, line=line)
+    except InvalidCall as error:
         first, _, rest = text.partition("\n")
-        if json_values.is_object(rest.lstrip().partition("\n")[0]):
+        if _is_object(rest.lstrip().partition("\n")[0]):
             return _parse_value(line, first)  # a value a line: the fault is in this one
-        if error.at is None:
-            refuse(line, error.what)
-        begun = text.rfind("\n", 0, error.at) + 1
-        at = error.at - begun + 1
-        refuse(line + text.count("\n", 0, begun), f"{error.what} at character {at}")
+        raise InvalidCall(str(error), hint=MEND) from None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 class _Window:

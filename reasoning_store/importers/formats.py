@@ -16,18 +16,14 @@ from importlib import import_module
 from typing import Final, TypeAlias, cast
 
 from reasoning_store import InvalidCall
-from reasoning_store.conversation import json_values
+from reasoning_store.formats import Conversation, check_encoding
 from reasoning_store.importers.archives import (
-    ArchivedFile,
     archived_files,
     is_archive,
     open_source,
 )
 from reasoning_store.importers.documents import Source, read_entries, source_name
-from reasoning_store.importers.reply_parts import AnsweredBy
-from reasoning_store.importers.values import Conversation
-from reasoning_store.ingress.markers import DEFAULT_TAGS
-from reasoning_store.ledger.database import files
+from reasoning_store.importers.reply_parts import TAGS, AnsweredBy
 
 _Reader: TypeAlias = Callable[[Source, AnsweredBy, str], Iterator[Conversation]]
 
@@ -73,7 +69,7 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
         if not isinstance(source, bytes):
             import_module(READERS["llm"]).check(source)
         return "llm"
-    json_values.check_encoding(head)
+    check_encoding(head)
     text = head.decode("utf-8", "replace").removeprefix("\ufeff").lstrip()
     if _OWN_LINES.match(text):
         return LINES
@@ -99,9 +95,7 @@ def detect(source: str | os.PathLike[str] | bytes) -> str:
 
 
 def _read_head(path: str | os.PathLike[str]) -> bytes:
-    if not isinstance(path, ArchivedFile):
-        files.check_to_read_again(path)
-    with open_source(path) as file:
+    with open_source(path, again=True) as file:
         return file.read(_HEAD_BYTES)
 
 
@@ -120,7 +114,7 @@ def conversations(
     provider: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
-    tags: str | Iterable[str] = DEFAULT_TAGS,
+    tags: str | Iterable[str] = TAGS,
     name: str | None = None,
 ) -> Iterator[Conversation]:
     """Return the conversations of a source in a format, by default the one that it is in.

@@ -1,41 +1,148 @@
 """llm's logs: each conversation of its database, with the reasoning that it keeps.
 
 A thread (from 0.32) points at its last message, and the messages that lead to it are the
-conversation as it was sent; turns name the model call that added a message, its time and cost.
-Before 0.32 a response row has its prompt and its answer. A conversation with both is read from
-its thread, which repeats the earlier responses.
+conversation as it was sent; a turn names the model call that ended with a message, its time and
+cost. Before 0.32 a response row has its prompt and its answer. A conversation with both is read
+from its thread, which repeats the earlier responses. Columns and tables came one by one over the
+versions: what a file is missing is ``None``, or empty.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any, Final
 
-from reasoning_store import Block, InvalidCall, Message, TextBlock, WireError
-from reasoning_store.formats import read_reply, tool_response
-from reasoning_store.importers import llm_parts
-from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
-from reasoning_store.importers.documents import Source
-from reasoning_store.importers.llm_file import (
-    LogFile,
-    Row,
-    check_types,
-    open_log_file,
-    parse_column,
-    refuse,
+from reasoning_store import Block, InvalidCall, MediaBlock, Message, TextBlock, Usage
+from reasoning_store.formats import (
+    Conversation,
+    open_to_read,
+    read_medium,
+    read_usage,
+    tool_response,
 )
-from reasoning_store.importers.reply_forms import read_reply_parts
-from reasoning_store.importers.reply_parts import AnsweredBy, Part, is_thought
-from reasoning_store.importers.source_messages import SourceMessage, parse_time
-from reasoning_store.importers.values import TAG_SOURCE, Conversation
+from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
+from reasoning_store.importers.documents import MEND, Source
+from reasoning_store.importers.reply_forms import KeptReply
+from reasoning_store.importers.reply_parts import AnsweredBy, Part, metadata_of
+from reasoning_store.importers.source_messages import SourceMessage, object_field, parse_time
+
+_OLD: Final = frozenset({"conversations", "responses"})
+_NEW: Final = frozenset({"threads", "turns", "messages", "parts"})
+_OWNERS: Final[Mapping[str, str]] = {
+    "responses": "coalesce(conversation_id, id)",
+    "tool_calls": "response_id",
+    "tool_results": "response_id",
+}
+"""The owner of a row. llm has no index for these: they are read once, or each conversation would
+cost a scan of all."""
+_REPLY: Final = frozenset({"text", "reasoning", "tool_call"})
+_SAID: Final = ("type", "text", "name", "arguments", "output")
+_ANY_TYPE: Final = "application/octet-stream"
+
+
+class Row(dict[str, Any]):
+    """A row by its columns; a column that this version of the file lacks is ``None``."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+class _Log:
+    """The rows of an open file."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._tables: frozenset[str] = frozenset({"sqlite_schema"})
+        self._tables = frozenset(row["name"] for row in self.rows("sqlite_schema"))
+        if not (self._tables >= _NEW or self._tables >= _OLD):
+            raise InvalidCall(
+                "an SQLite file, but not a logs database of llm", hint="llm logs path names it"
+            )
+        self._ids: dict[str, dict[Any, list[Any]]] = {}
+        """The ids of the rows of a table by their owner, where they were read."""
+
+    def rows(
+        self, table: str, rest: str = "", *values: Any, columns: str = "t.*", needs: str = ""
+    ) -> list[Row]:
+        """Return rows of a table; none where this version of the file lacks it."""
+        if table not in self._tables or (needs or table) not in self._tables:
+            return []
+        try:
+            sql = f"SELECT {columns} FROM {table} AS t {rest}"  # noqa: S608  all of it is ours
+            found = self._connection.execute(sql, values)
+            return [Row(row) for row in found]
+        except sqlite3.Error as error:
+            raise InvalidCall(
+                f"the database cannot be read: {error}",
+                hint="let this user read the file and write its folder, or import a whole copy",
+            ) from None
+
+    def conversations(self) -> list[tuple[str, str | None]]:
+        """Return the id and the name of each conversation of either layout, the oldest first."""
+        owner = f"DISTINCT {_OWNERS['responses']} AS id"
+        ids: dict[Any, str | None] = {}
+        ids |= {row["id"]: None for row in self.rows("responses", columns=owner)}
+        for table in ("conversations", "threads"):
+            ids |= {row["id"]: row["name"] for row in self.rows(table, columns="id, name")}
+        if strange := [id for id in ids if not isinstance(id, str)]:
+            raise InvalidCall(f"row {strange[0]!r} of conversations: the id is no text", hint=MEND)
+        return sorted(ids.items())
+
+    def owned(self, table: str, owner: Any) -> list[Row]:
+        """Return the responses of a conversation, or what belongs to a response."""
+        if table not in self._ids:
+            ids: defaultdict[Any, list[Any]] = defaultdict(list)
+            for row in self.rows(table, "ORDER BY id", columns=f"{_OWNERS[table]} AS owner, id"):
+                ids[row["owner"]].append(row["id"])
+            self._ids[table] = ids
+        found = self._ids[table].get(owner, ())
+        return [row for id in found for row in self.rows(table, "WHERE id = ?", id)]
+
+    def linked(self, table: str, link: str, owner: Any) -> list[Row]:
+        """Return the fragments or attachments that a table names for a row, in their order."""
+        held, by = table.removesuffix("s"), "tool_result" if "results" in link else "response"
+        on = f"JOIN {link} AS l ON t.id = l.{held}_id WHERE l.{by}_id = ?"
+        return self.rows(table, f'{on} ORDER BY l."order"', owner, needs=link)
+
+    def chain(self, tip: str | None) -> list[Row]:
+        """Return the messages that lead to one, the oldest first."""
+        chain: dict[str, Row] = {}
+        while tip is not None:
+            found = self.rows("messages", "WHERE hash = ?", tip)
+            if not found or tip in chain:
+                raise InvalidCall("the database has a message whose predecessor is not there")
+            (chain[tip],) = found
+            tip = found[0]["parent_hash"]
+        return [*chain.values()][::-1]
+
+
+@contextmanager
+def _open_log(path: str | os.PathLike[str]) -> Iterator[_Log]:
+    """Open a file to read it, as it is at this moment; what writes it meanwhile is not seen."""
+    with open_to_read(path, again=True):
+        pass  # its errors say what is wrong with a path
+    address = Path(path).absolute().as_uri() + "?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
+        connection.row_factory = sqlite3.Row
+        # A byte that is no UTF-8 is a lone surrogate, and differs from every character.
+        connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
+        try:
+            connection.execute("PRAGMA trusted_schema = off")
+            connection.execute("BEGIN")
+        except sqlite3.Error as error:
+            raise InvalidCall(f"the database cannot be opened: {error}") from None
+        yield _Log(connection)
 
 
 def check(path: str | os.PathLike[str]) -> None:
     """Refuse a file that is no logs database."""
-    with open_log_file(path):
+    with _open_log(path):
         pass
 
 
@@ -43,303 +150,219 @@ def read(source: Source, who: AnsweredBy, name: str) -> Iterator[Conversation]:
     """Return the conversations of a logs database, the oldest first; each has an id there."""
     if not isinstance(source, str | os.PathLike):
         raise InvalidCall("a logs database is read from its file", hint="give its path")
-    with open_log_file(source) as file:
-        for row in file.conversations():
-            tip = file.tip(row["id"])
-            if tip is None:
-                yield read_responses(file, row, who)
-            else:
-                yield read_thread(file, row, tip, who)
+    with _open_log(source) as log:
+        for id, title in log.conversations():
+            threads = log.rows("threads", "WHERE id = ?", id)
+            try:
+                if threads and threads[0]["tip_message_hash"] is not None:
+                    yield _read_thread(log, id, title, threads[0]["tip_message_hash"], who)
+                else:
+                    yield _read_responses(log, id, title, who)
+            except InvalidCall:
+                raise
+            except (TypeError, KeyError, AttributeError, ValueError):
+                where = f"conversation {id}: a row has a value of another type, or no JSON"
+                raise InvalidCall(where, hint=MEND) from None
 
 
-# Conversations
+def _start(
+    id: str, title: str | None, calls: Sequence[Row], who: AnsweredBy
+) -> ConversationBuilder:
+    began = parse_time(calls[0]["datetime_utc"]) if calls else None
+    return ConversationBuilder(id, who, title=title, created_at=began)
 
 
-_OF_ATTACHMENT: Final = ("id", "type", "url", "path")
+def _parse(text: Any) -> Any:
+    """Return the value of a JSON column, ``None`` where it is empty."""
+    return json.loads(text) if text else None
+
 
 # From 0.32
 
 
-def read_thread(file: LogFile, row: Row, tip: str, who: AnsweredBy) -> Conversation:
-    """Return the conversation that leads to the last message of a thread."""
-    turns = file.turns(row["id"])
-    chain = file.chain(tip)
-    made_by = _turns_of(chain, turns)
-    into = _start_conversation(row, turns, who)
-    said: set[str] = set()
-    for place, message in enumerate(chain):
-        name = f"message {into.next} of {into.id}"
-        parts = [_resolve_part(file, part, name) for part in file.parts(message["hash"])]
-        about = parse_column(message["provider_metadata"], name)
-        turn = made_by.get(place)
-        placed = place_message(name, turn)
-        if message["role"] == "assistant":
-            is_last = place + 1 == len(chain) or made_by.get(place + 1) is not turn
-            add_reply(parts, turn, placed, into, counted=is_last, about=about)
-            said.add("".join(part.get("text") or "" for part in parts if part["type"] == "text"))
-        else:
-            add_plain(message["role"], parts, placed, into, about=about)
-    line = {message["hash"] for message in chain}
-    for turn in turns:
-        if turn["tip_message_hash"] not in line:
-            into.skip(f"turn {turn['id']}", "it is not on the line that its thread is on now")
-    for old in _responses_without_turn(file, row["id"]):
-        if (old["response"] or "") not in said:
-            into.skip(f"response {old['id']}", "the thread of its conversation does not contain it")
+def _read_thread(log: _Log, id: str, title: str | None, tip: str, who: AnsweredBy) -> Conversation:
+    turns = log.rows("turns", "WHERE thread_id = ? ORDER BY id", id)
+    into = _start(id, title, turns, who)
+    ended_by = {turn["tip_message_hash"]: turn for turn in turns}
+    chain = log.chain(tip)
+    calls: list[Row] = []
+    for message in reversed(chain):
+        calls.append(ended_by.get(message["hash"], calls[-1] if calls else Row()))
+    for message, call in zip(chain, reversed(calls), strict=True):
+        found = log.rows("parts", "WHERE message_hash = ? ORDER BY position", message["hash"])
+        parts = [_resolve_part(log, part) for part in found]
+        is_last = call["tip_message_hash"] == message["hash"]
+        place = f"message {into.next} of {into.id}"
+        about = _parse(message["provider_metadata"])
+        _add_message(message["role"], parts, place, call, into, counted=is_last, about=about)
     return into.conversation()
 
 
-def _turns_of(chain: Sequence[Row], turns: Sequence[Row]) -> dict[int, Row]:
-    """Return which turn each message belongs to: what it added, and what it was asked."""
-    at = {message["hash"]: place for place, message in enumerate(chain)}
-    found: dict[int, Row] = {}
-    for turn in turns:
-        parent, tip = turn["parent_message_hash"], turn["tip_message_hash"]
-        if tip not in at or not (parent is None or parent in at):
-            continue
-        first = 0 if parent is None else at[parent] + 1
-        found.update(dict.fromkeys(range(first, at[tip] + 1), turn))
-        while first and chain[first - 1]["role"] != "assistant" and first - 1 not in found:
-            first -= 1
-            found[first] = turn
-    return found
-
-
-def _resolve_part(file: LogFile, row: Row, place: str) -> Part:
+def _resolve_part(log: _Log, row: Row) -> Part:
     """Return a part as llm's JSON has it, with what is kept elsewhere put in."""
-    payload = parse_column(row["payload"], place) or {}
-    try:
-        part: Part = {**payload, "type": row["type"]}
-        if row["text"] is not None:
-            part["text"] = row["text"]
-        if (pieces := part.pop("text_ref", None)) is not None:
-            part["text"] = "".join(_fragment_text(file, piece) for piece in pieces)
-        if (about := part.get("attachment")) is not None:
-            part["attachment"] = _attachment(file, about, place)
-        if (attached := part.get("attachments")) is not None:
-            part["attachments"] = [_attachment(file, item, place) for item in attached]
-    except (TypeError, KeyError, AttributeError):
-        refuse(place, "a part has a field of another type")
-    return check_types(part, place)
+    part: Part = {**(_parse(row["payload"]) or {}), "type": row["type"]}
+    if row["text"] is not None:
+        part["text"] = row["text"]
+    if pieces := part.pop("text_ref", None):
+        part["text"] = "".join(
+            piece["literal"] if "literal" in piece else _fragment(log, piece["fragment"])
+            for piece in pieces
+        )
+    lone = part.pop("attachment", None)
+    held = [*(part.pop("attachments", None) or ()), *([] if lone is None else [lone])]
+    found = [log.rows("attachments", "WHERE id = ?", about["id"]) or [about] for about in held]
+    return {**part, "attachments": [rows[0] for rows in found]}
 
 
-def _fragment_text(file: LogFile, piece: Mapping[str, Any]) -> str:
-    """Return a piece of a text: itself, or the fragment that it names."""
-    literal = piece.get("literal")
-    return literal if isinstance(literal, str) else file.fragment(piece["fragment"])
-
-
-def _attachment(file: LogFile, about: Mapping[str, Any], place: str) -> Row:
-    """Return the row of an attachment, or its substitute."""
-    named = Row({name: about.get(name) for name in _OF_ATTACHMENT})
-    return file.attachment(check_types(named, place)["id"]) or named
+def _fragment(log: _Log, number: Any) -> str:
+    found = log.rows("fragments", "WHERE id = ?", number)
+    if not found:
+        raise InvalidCall("the database has a text whose fragment is not there")
+    return found[0]["content"] or ""
 
 
 # To 0.31
 
 
-def read_responses(file: LogFile, row: Row, who: AnsweredBy) -> Conversation:
+def _read_responses(log: _Log, id: str, title: str | None, who: AnsweredBy) -> Conversation:
     """Return the conversation that responses make, one after the other."""
-    rows = _responses_without_turn(file, row["id"])
-    into = _start_conversation(row, rows, who)
+    rows = log.owned("responses", id)
+    into = _start(id, title, rows, who)
     system = ""
-    for response in rows:
-        placed = place_message(f"response {response['id']}", response)
-        id = response["id"]
-        prompt_text = "\n\n".join(
-            text.strip()
-            for text in [*_texts_of(file, "system_fragments", id), response.get("system") or ""]
-            if text.strip()
-        )
-        if prompt_text and prompt_text != system:
-            system = prompt_text
-            add_plain("system", [{"type": "text", "text": prompt_text}], placed, into)
-        answers = [_tool_result(file, answer) for answer in file.owned("tool_results", id)]
-        if answers:
-            add_plain("tool", answers, placed, into)
-        asked = "\n".join(
-            text for text in [*_texts_of(file, "prompt_fragments", id), response["prompt"]] if text
-        )
-        media = file.in_order("prompt_attachments", id)
-        prompt: list[Part] = [{"type": "text", "text": asked}] if asked else []
-        prompt += [{"type": "attachment", "attachment": medium} for medium in media]
-        if prompt:
-            add_plain("user", prompt, placed, into)
-        add_reply(_reply_parts(file, response), response, placed, into)
-    return into.conversation()
-
-
-def _responses_without_turn(file: LogFile, conversation: str) -> list[Row]:
-    """Return the responses that are in no turn."""
-    return [row for row in file.owned("responses", conversation) if not file.is_turn(row["id"])]
-
-
-def _texts_of(file: LogFile, table: str, response: str) -> list[str]:
-    return [row["text"] or "" for row in file.in_order(table, response)]
-
-
-def _tool_result(file: LogFile, row: Row) -> Part:
-    attached = file.in_order("tool_results_attachments", row["id"])
-    return {
-        "type": "tool_result",
-        "name": row["name"],
-        "output": row["output"],
-        "tool_call_id": row["tool_call_id"],
-        "exception": row.get("exception"),
-        "attachments": attached,
-    }
-
-
-def _reply_parts(file: LogFile, response: Row) -> list[Part]:
-    """Return a model's parts, in the order in which it must have sent them (EC-006)."""
-    parts: list[Part] = [
-        {"type": kind, "text": response[column]}
-        for kind, column in (("reasoning", "reasoning"), ("text", "response"))
-        if response.get(column)
-    ]
-    return parts + [
-        {
-            "type": "tool_call",
-            "name": call["name"],
-            "arguments": parse_column(call["arguments"], f"response {response['id']}"),
-            "tool_call_id": call["tool_call_id"],
+    for row in rows:
+        place, key = f"response {row['id']}", row["id"]
+        fragments = {
+            of: [one["content"] for one in log.linked("fragments", f"{of}_fragments", key)]
+            for of in ("system", "prompt")
         }
-        for call in file.owned("tool_calls", response["id"])
-    ]
-
-
-# Both
-
-
-def _start_conversation(row: Row, calls: Sequence[Row], who: AnsweredBy) -> ConversationBuilder:
-    began = parse_time(calls[0]["datetime_utc"]) if calls else None
-    return ConversationBuilder(row["id"], who, title=row["name"], created_at=began)
+        prompt = "\n\n".join(
+            text.strip() for text in [*fragments["system"], row["system"]] if (text or "").strip()
+        )
+        if prompt and prompt != system:
+            system = prompt
+            _add_message("system", [{"type": "text", "text": prompt}], place, row, into)
+        results: list[Part] = [
+            {**one, "type": "tool_result", "attachments": media}
+            for one in log.owned("tool_results", key)
+            for media in [log.linked("attachments", "tool_results_attachments", one["id"])]
+        ]
+        if results:
+            _add_message("tool", results, place, row, into)
+        asked = "\n".join(text for text in [*fragments["prompt"], row["prompt"]] if text)
+        media = log.linked("attachments", "prompt_attachments", key)
+        parts: list[Part] = [{"type": "text", "text": asked}] if asked else []
+        if media:
+            parts.append({"type": "attachment", "attachments": media})
+        if parts:
+            _add_message("user", parts, place, row, into)
+        # EC-006: the order in which the model must have sent them
+        reply: list[Part] = [
+            {"type": kind, "text": row[column]}
+            for kind, column in (("reasoning", "reasoning"), ("text", "response"))
+            if row[column]
+        ]
+        reply += [
+            {**call, "type": "tool_call", "arguments": _parse(call["arguments"])}
+            for call in log.owned("tool_calls", key)
+        ]
+        _add_message("assistant", reply, place, row, into)
+    return into.conversation()
 
 
 # Messages
 
 
-_WHOLE: Final[Mapping[str, str]] = {
-    "choices": "openai.chat",
-    "output": "openai.responses",
-    "content": "anthropic.messages",
-    "candidates": "gemini.generate_content",
-}
-"""The list that a whole response of a protocol has."""
-_KEYED: Final = frozenset({"text", "tool_call", "tool_result"})
-_SAID: Final = ("type", "text", "name", "arguments", "output")
-
-
-def place_message(place: str, call: Row | None) -> SourceMessage:
-    """Return how an error names a message, with the time of the call it belongs to."""
-    at: datetime | None = None if call is None else parse_time(call["datetime_utc"])
-    return SourceMessage(
-        place=place, line=0, value={} if at is None else {"created_at": at.isoformat()}
-    )
-
-
-def _key_source(role: str, parts: Sequence[Part]) -> Any:
-    """Return what a message's key is made of."""
-    return [role, *([part.get(name) for name in _SAID] for part in parts if part["type"] in _KEYED)]
-
-
-def _unread_of(parts: Sequence[Part], about: Any) -> dict[str, Any]:
-    kept = llm_parts.unread_parts(parts)
-    return {**kept, "provider_metadata": about} if about else kept
-
-
-def add_plain(
+def _add_message(
     role: Any,
     parts: Sequence[Part],
-    placed: SourceMessage,
-    into: ConversationBuilder,
-    *,
-    about: Any = None,
-) -> None:
-    """Add a message that no model gave, unchanged."""
-    if role not in ("user", "tool", "system"):
-        into.skip(placed.place, UNKNOWN_ROLE)
-        return
-    made: list[Block] = []
-    for part in parts:
-        if part["type"] == "tool_result":
-            output = part.get("output")
-            made.append(
-                tool_response(
-                    part.get("tool_call_id"),
-                    output,
-                    name=part.get("name"),
-                    is_error=bool(part.get("exception")),
-                )
-            )
-            made += map(llm_parts.media_block, part.get("attachments") or ())
-        elif part["type"] == "attachment":
-            made.append(llm_parts.media_block(part.get("attachment") or {}))
-        elif part.get("text"):
-            made.append(TextBlock(text=part["text"]))
-    message = Message(role=role, blocks=tuple(made))
-    source, unread = _key_source(role, parts), _unread_of(parts, about)
-    into.add(message, placed, source=source, unread=unread)
-
-
-def add_reply(
-    parts: Sequence[Part],
-    call: Row | None,
-    placed: SourceMessage,
+    place: str,
+    call: Row,
     into: ConversationBuilder,
     *,
     counted: bool = True,
     about: Any = None,
 ) -> None:
-    """Add a model's reply; with ``counted`` the call's usage is this message's."""
-    call = call or Row()
-    model = call.get("resolved_model") or call.get("model")
-    message = read_reply_parts(parts, into.who, model=model)
-    thoughts = sum(map(is_thought, parts))
-    whole = _provider_response(call, message, into.who, model) if "response" in call else None
-    if whole is not None:
-        message = whole
-        thoughts = sum(block.source_field != TAG_SOURCE for block in whole.thinking)
-    media = [part.get("attachment") or {} for part in parts if part["type"] == "attachment"]
-    message = replace(message, blocks=(*message.blocks, *map(llm_parts.media_block, media)))
-    if counted:
-        details = parse_column(call.get("token_details"), placed.place)
-        message = replace(message, usage=llm_parts.read_usage(call, details))
-    into.add(
-        message,
-        placed,
-        texts=[part["text"] for part in parts if part["type"] == "text" and part.get("text")],
-        thoughts=thoughts,
-        source=_key_source("assistant", parts),
-        unread=_unread_of(parts, about),
+    """Add a message of the call of a model; with ``counted`` it has the call's usage."""
+    at = parse_time(call["datetime_utc"])
+    placed = SourceMessage(
+        place=place, line=0, value={} if at is None else {"created_at": at.isoformat()}
     )
+    rows = [row for part in parts for row in part.get("attachments") or ()]
+    media = [medium for row in rows if (medium := _read_medium(row))]
+    # A conversation that llm moved to the newer layout has the keys that it had.
+    said = [[part.get(name) for name in _SAID] for part in parts if _is_said(part)]
+    source, unread = [role, *said], {"provider_metadata": about} if about else {}
+    if role == "assistant":
+        reply = KeptReply(
+            parts=[part for part in parts if _is_said(part)],
+            media=media,
+            others=[_without_media(part) for part in parts if _is_other(part)],
+            model=call["resolved_model"] or call["model"],
+            usage=_read_usage(call) if counted else None,
+        )
+        into.add_kept_reply(reply, placed, source=source, unread=unread)
+        return
+    if role not in ("user", "tool", "system"):
+        into.skip(placed.place, UNKNOWN_ROLE)
+        return
+    blocks: list[Block] = []
+    for part in parts:
+        if part["type"] == "tool_result":
+            id, name, output = (part.get(key) for key in ("tool_call_id", "name", "output"))
+            is_error = bool(part.get("exception"))
+            blocks.append(tool_response(id, output, name=name, is_error=is_error))
+        elif part.get("text"):
+            blocks.append(TextBlock(text=part["text"]))
+    into.add(Message(role=role, blocks=(*blocks, *media)), placed, source=source, unread=unread)
 
 
-def _provider_response(
-    call: Row, message: Message, who: AnsweredBy, model: str | None
-) -> Message | None:
-    """Return the provider's own response, if it has the same text and more thinking."""
-    try:
-        body = parse_column(call.get("response_json"), "")
-    except InvalidCall:
-        return None  # the columns hold the same text
-    named = [
-        api
-        for name, api in _WHOLE.items()
-        if isinstance(body, dict) and isinstance(body.get(name), list)
-    ]
-    if not named:
-        return None
-    try:
-        whole = read_reply(body, api=named[0], **who.ingress_options(model=model))
-    except WireError:
-        return None
-    thinks_more = len(whole.thinking) > len(message.thinking) or any(
-        block.opaque for block in whole.thinking
+def _is_said(part: Part) -> bool:
+    return part["type"] in (*_REPLY, "tool_result") and not _is_other(part)
+
+
+def _is_other(part: Part) -> bool:
+    """Whether a part is the work of a hosted tool, that no provider takes back."""
+    if part["type"] in (*_REPLY, "tool_result", "attachment"):
+        hosted = part.get("server_executed")
+        return bool(hosted) and not metadata_of(part, "openrouter").get("response_item")
+    return True
+
+
+def _without_media(part: Part) -> Part:
+    return {name: value for name, value in part.items() if name != "attachments"}
+
+
+def _read_medium(row: Mapping[str, Any]) -> MediaBlock | None:
+    """Return an attachment: its bytes, its address, or the path that llm remembers."""
+    data, url = row.get("content"), row.get("url")
+    ref = row.get("path") or row.get("id")
+    return read_medium(row.get("type") or _ANY_TYPE, data=data, url=url, ref=ref)
+
+
+def _read_usage(call: Row) -> Usage | None:
+    """Return what a model call reported, as llm kept it."""
+    details = object_field({"details": _parse(call["token_details"])}, "details")
+    counts = {name: call[f"{name}_tokens"] for name in ("input", "output")}
+    return read_usage(
+        {**counts, **({"details": details} if details else {})},
+        {
+            "input": ("input",),
+            "output": ("output",),
+            "reasoning": (
+                "details.output_tokens_details.reasoning_tokens",
+                "details.completion_tokens_details.reasoning_tokens",
+                "details.reasoning_tokens",
+                "details.thoughtsTokenCount",
+            ),
+            "cached": (
+                "details.input_tokens_details.cached_tokens",
+                "details.prompt_tokens_details.cached_tokens",
+                "details.cache_read_input_tokens",
+                "details.cachedContentTokenCount",
+            ),
+            "cache_write": ("details.cache_creation_input_tokens",),
+        },
+        # Anthropic's words: it counts as input only those outside of its cache.
+        cache_apart="cache_read_input_tokens" in details,
+        reasoning_apart="thoughtsTokenCount" in details,
     )
-    agrees = whole.text == message.text and _call_names(whole) == _call_names(message)
-    return whole if agrees and thinks_more else None
-
-
-def _call_names(message: Message) -> list[str]:
-    return [call.name for call in message.tool_calls]

@@ -22,8 +22,9 @@ from reasoning_store import (
     StreamNormalizer,
     ThinkingBlock,
     Usage,
+    normalize_response,
 )
-from reasoning_store.formats import other_fields, read_reply
+from reasoning_store.formats import parse_arguments
 from reasoning_store.importers.reply_parts import (
     DETAILS,
     AnsweredBy,
@@ -32,9 +33,8 @@ from reasoning_store.importers.reply_parts import (
     metadata_of,
     provider_metadata,
 )
-from reasoning_store.importers.source_messages import object_field
+from reasoning_store.importers.source_messages import object_field, other_fields
 from reasoning_store.results import Status
-from reasoning_store.wire.tools import parse_arguments
 
 _ROUTED: Final = "openrouter/"
 _NEUTRAL: Final = "thinking"
@@ -103,7 +103,9 @@ def read_reply_parts(
     if form is _FORMS["openai"] and model is not None and model.startswith(_ROUTED):
         form = _FORMS["openrouter"]  # its plugin is built upon OpenAI's, names included
     ingress_options = who.ingress_options(provider=form.provider or provider, model=model)
-    return read_reply(form.body(parts), api=form.api, **ingress_options)
+    return normalize_response(
+        form.body(parts), api=form.api, starts_inside=False, merge=True, **ingress_options
+    )
 
 
 def _read_neutral(parts: Sequence[Part], options: Mapping[str, Any]) -> Message:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from reasoning_store.formats import parse_arguments
 from reasoning_store.importers.source_messages import list_field, object_field, text_field
-from reasoning_store.ingress.markers import DEFAULT_TAGS
-from reasoning_store.wire.tools import parse_arguments
 
+TAGS: Final = ("think", "thinking", "thought", "reasoning", "reflection")
+"""The names of the delimiters between which programs write thoughts."""
 DETAILS: Final = "reasoning_details"
 """The name under which a part has reasoning details; the provider is not known by them."""
 
@@ -99,7 +100,7 @@ class AnsweredBy:
     provider: str | None = None
     model: str | None = None
     base_url: str | None = None
-    tags: str | Iterable[str] = DEFAULT_TAGS  # programs write thoughts into text, whoever answered
+    tags: str | Iterable[str] = TAGS  # programs write thoughts into text, whoever answered
 
     def ingress_options(
         self, *, provider: str | None = None, model: str | None = None

@@ -166,6 +166,11 @@ def list_field(value: Mapping[str, Any], name: str) -> list[Any]:
     return item if isinstance(item, list) else []
 
 
+def other_fields(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields that are not in ``names`` and not ``None``."""
+    return {key: item for key, item in value.items() if key not in names and item is not None}
+
+
 def _first_text(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
     for name in names:
         item = value.get(name)

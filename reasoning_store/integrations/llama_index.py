@@ -252,7 +252,7 @@ def _read_plain(form: Mapping[str, Any]) -> rs.Message:
             result=dumps.read_result(form),
         )
         return rs.tool(answer)
-    blocks = dumps.read_blocks(form)
+    blocks = dumps.read_content(form)
     return rs.Message(role=role, blocks=tuple(blocks) or (rs.TextBlock(text=""),))
 
 

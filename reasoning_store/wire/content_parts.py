@@ -237,14 +237,21 @@ def _medium_at(url: str, kind: MediaKind) -> MediaBlock | None:
 
 
 def read_medium(
-    mime: str, *, data: str | None = None, url: str | None = None, name: str | None = None
+    mime: str,
+    *,
+    data: str | bytes | None = None,
+    url: str | None = None,
+    ref: str | None = None,
+    name: str | None = None,
 ) -> MediaBlock | None:
-    """Return a medium of a known type, of its bytes in base64, or of an address."""
+    """Return a medium of a type: its bytes, also in base64, its address, or where it is kept."""
     kind = media_kind(mime)
-    if found := from_base64(data):
+    if found := data if isinstance(data, bytes) else from_base64(data):
         return MediaBlock(kind=kind, mime_type=mime, name=name, data=found)
-    made = _medium_at(url, kind) if url and not data else None
-    return None if made is None else replace(made, mime_type=mime, name=name)
+    if url and not data:
+        made = _medium_at(url, kind)
+        return None if made is None else replace(made, mime_type=mime, name=name)
+    return MediaBlock(kind=kind, mime_type=mime, name=name, ref=ref) if ref and not data else None
 
 
 def media_kind(mime: str) -> MediaKind:

@@ -99,6 +99,6 @@ def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
         "reasoning_store.cli.commands.context",
         "reasoning_store.cli.commands.demo",
         "reasoning_store.cli.commands.replay",
-        "reasoning_store.importers.into_store",
+        "reasoning_store.history_import",
         "reasoning_store.testing",
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import reasoning_store as rs
 from reasoning_store.conversation.blocks import Block, MediaBlock, RawBlock
-from reasoning_store.importers.values import Conversation, SourceBranch
+from reasoning_store.formats import Conversation, SourceBranch
 
 FOLDER = Path(__file__).parent / "kept"
 FILES: Mapping[str, Path] = {

@@ -17,8 +17,8 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.formats import Conversation
 from reasoning_store.importers import formats
-from reasoning_store.importers.values import Conversation
 
 from . import dirty
 

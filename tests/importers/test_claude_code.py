@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.importers import formats
-from reasoning_store.importers.into_store import import_conversations
 from tests.properties import examples
 
 from . import kept
@@ -48,7 +47,7 @@ def test_a_session_is_read_as_its_replies_and_not_as_its_lines() -> None:
 def test_a_session_is_stored_with_its_branches_and_its_title() -> None:
     """The branch that Claude Code goes on with is the current one; a subagent is archived."""
     with rs.Store("sqlite://") as store:
-        import_conversations(store, formats.conversations(SESSION))
+        store.import_conversations(formats.conversations(SESSION))
         (shown,), (archived,) = store.sessions().items, store.sessions(archived=True).items
         session = store.session(SESSION.stem)
 
@@ -71,7 +70,7 @@ def test_a_session_is_stored_with_its_branches_and_its_title() -> None:
 def test_a_signed_thought_goes_back_to_its_provider() -> None:
     """The session can be continued: its signatures and ciphertext are in the next request."""
     with rs.Store("sqlite://") as store:
-        import_conversations(store, formats.conversations(SESSION))
+        store.import_conversations(formats.conversations(SESSION))
         request = store.session(SESSION.stem).build_request(
             provider="anthropic",
             model="claude-opus-5",
@@ -122,8 +121,8 @@ def test_a_call_that_waits_for_its_answer_is_left_until_it_has_it() -> None:
     with rs.Store("sqlite://") as store:
         news = []
         for upto in (3, 4, 5, 6, 7, 8, 9, 10, len(lines)):
-            done = import_conversations(
-                store, formats.conversations(lines[:upto], format="claude-code")
+            done = store.import_conversations(
+                formats.conversations(lines[:upto], format="claude-code")
             )
             assert done.refused == []
             news.append(done.new)
@@ -173,8 +172,8 @@ def test_any_tree_is_stored_as_its_branches_in_one_import_or_in_two(
         new = 0
         for part in (lines[:upto], lines, lines):
             read = list(formats.conversations(part, format="claude-code"))
-            dry = import_conversations(store, read, dry_run=True)
-            done = import_conversations(store, read)
+            dry = store.import_conversations(read, dry_run=True)
+            done = store.import_conversations(read)
             assert (done.refused, dry.new) == ([], done.new)
             new += done.new
         session = store.session("s")
@@ -192,9 +191,9 @@ def test_a_session_that_went_on_elsewhere_is_refused_whole(tmp_path: Path) -> No
     """A message of the application stands where the file goes on: neither is written over."""
     lines = [json.dumps(line) for line in prompts([None, 0, 1, 0])]
     with rs.Store("sqlite://") as store:
-        import_conversations(store, formats.conversations(lines[:2], format="claude-code"))
+        store.import_conversations(formats.conversations(lines[:2], format="claude-code"))
         store.session("s").append(rs.user("Something else"))
-        done = import_conversations(store, formats.conversations(lines, format="claude-code"))
+        done = store.import_conversations(formats.conversations(lines, format="claude-code"))
 
         assert [one.refused for one in done.refused] == [
             "the session has other messages after message 2"

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats
-from reasoning_store.importers.into_store import import_conversations
 from tests.properties import each, examples
 
 from . import kept
@@ -38,9 +37,9 @@ def test_a_file_is_imported_whole_and_once(store: rs.Store, name: str) -> None:
     """As a dry run said; a second import writes nothing, and what is stored adds up."""
     path, mine = kept.FILES[name], store.for_owner(name)
     before = store.verify().messages
-    dry = import_conversations(mine, formats.conversations(path), dry_run=True)
-    first = import_conversations(mine, formats.conversations(path))
-    again = import_conversations(mine, formats.conversations(path))
+    dry = mine.import_conversations(formats.conversations(path), dry_run=True)
+    first = mine.import_conversations(formats.conversations(path))
+    again = mine.import_conversations(formats.conversations(path))
     stored = store.verify()
 
     assert (dry.new, first.new, again.new) == (stored.messages - before, dry.new, 0)

@@ -21,9 +21,9 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
 )
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.formats import Conversation
 from reasoning_store.importers import formats
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE
-from reasoning_store.importers.values import Conversation
 from tests.properties import each
 
 from . import dirty

@@ -10,7 +10,6 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats
-from reasoning_store.importers.into_store import import_conversations
 from tests.properties import each
 
 from . import kept
@@ -174,7 +173,7 @@ def test_the_branch_that_the_program_shows_is_the_current_one(format: str, last:
     """The others are a branch away."""
     one = fullest(format)
     with rs.Store("sqlite://") as store:
-        import_conversations(store, [one])
+        store.import_conversations([one])
         session = store.session(one.id)
 
         assert session.history()[-1].message.text == last
@@ -185,7 +184,7 @@ def test_a_conversation_that_was_archived_stays_so() -> None:
     """It is not in the usual list here either."""
     with rs.Store("sqlite://") as store:
         for format in ("chatgpt", "open-webui"):
-            import_conversations(store, formats.conversations(kept.of_format(format)))
+            store.import_conversations(formats.conversations(kept.of_format(format)))
 
         assert {one.title for one in store.sessions().items} == {"Primes"}
         assert {one.title for one in store.sessions(archived=True).items} == {"Hello", "Seven"}
@@ -195,7 +194,7 @@ def test_a_session_of_codex_goes_on_with_its_sealed_reasoning() -> None:
     """Its provider is known, and what each reply cost."""
     one = fullest("codex")
     with rs.Store("sqlite://") as store:
-        import_conversations(store, [one])
+        store.import_conversations([one])
         session = store.session(one.id)
         request = session.build_request(
             provider="openai",
@@ -236,7 +235,7 @@ def test_a_signature_that_a_framework_dumped_goes_back_to_its_provider(format: s
     """In the form of the provider, whichever the framework's is."""
     one = fullest(format)
     with rs.Store("sqlite://") as store:
-        import_conversations(store, [one])
+        store.import_conversations([one])
         request = store.session(one.id).build_request(
             provider="anthropic", model="claude-opus-5", settings=KEEP
         )
@@ -323,8 +322,8 @@ def test_a_regeneration_after_the_first_import_is_a_branch(url: str) -> None:
     with rs.Store(url) as store:
         for value, new in ((before, 7), (export[0], 3), (export[0], 0)):
             read = list(formats.conversations([json.dumps(value)], format="chatgpt"))
-            dry = import_conversations(store, read, dry_run=True)
-            done = import_conversations(store, read)
+            dry = store.import_conversations(read, dry_run=True)
+            done = store.import_conversations(read)
             assert (dry.new, done.new, done.refused) == (new, new, [])
         session = store.session("69a5-primes")
 

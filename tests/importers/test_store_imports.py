@@ -15,7 +15,7 @@ import pytest
 import reasoning_store as rs
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.importers import formats
-from reasoning_store.importers.into_store import ImportedHistory, import_conversations
+from reasoning_store.results import ImportedHistory
 
 from . import dirty, kept, llm_logs
 
@@ -58,10 +58,10 @@ def test_a_history_is_stored_whole_and_once(store: rs.Store, name: str, tmp_path
     read = sources(tmp_path)[name]
     (expected,) = read()
 
-    dry = import_conversations(store, read(), dry_run=True)
+    dry = store.import_conversations(read(), dry_run=True)
     assert store.sessions().items == []
-    first = import_conversations(store, read())
-    again = import_conversations(store, read())
+    first = store.import_conversations(read())
+    again = store.import_conversations(read())
 
     assert said(store, expected.id) == [item.message for item in expected.items]
     assert numbers(first) == [(expected.id, len(expected.items), 0, True)]
@@ -74,9 +74,9 @@ def test_a_history_is_stored_whole_and_once(store: rs.Store, name: str, tmp_path
 
 def test_a_grown_file_adds_what_is_new(store: rs.Store) -> None:
     """Only the new end is written; a dry run says how much it is."""
-    import_conversations(store, openai(chat()))
-    dry = import_conversations(store, openai(chat(MORE, MORE)), dry_run=True)
-    grown = import_conversations(store, openai(chat(MORE, MORE)))
+    store.import_conversations(openai(chat()))
+    dry = store.import_conversations(openai(chat(MORE, MORE)), dry_run=True)
+    grown = store.import_conversations(openai(chat(MORE, MORE)))
     (one,) = grown.conversations
 
     assert (one.new, one.known) == (2, 8)
@@ -91,7 +91,7 @@ def test_an_import_that_was_cut_off_goes_on(store: rs.Store) -> None:
     for item in whole.items[:3]:
         session.append(item.message, idempotency_key=item.key)
 
-    (one,) = import_conversations(store, openai(chat())).conversations
+    (one,) = store.import_conversations(openai(chat())).conversations
 
     assert (one.new, one.known) == (5, 3)
     assert len(said(store, one.id)) == 8
@@ -105,9 +105,9 @@ def test_a_log_that_repeats_a_conversation_adds_what_each_line_adds(store: rs.St
     expected = [("s", 2, 0, True), ("s", 1, 2, True), ("s", 2, 3, True), ("s", 0, 5, True)]
     expected.append(("s", 0, 2, True))
 
-    dry = import_conversations(store, openai(log), dry_run=True)
+    dry = store.import_conversations(openai(log), dry_run=True)
     assert numbers(dry) == expected
-    assert numbers(import_conversations(store, openai(log))) == expected
+    assert numbers(store.import_conversations(openai(log))) == expected
     assert len(said(store, "s")) == 5
 
 
@@ -117,13 +117,13 @@ def test_lines_of_two_conversations_are_separated(store: rs.Store) -> None:
         {"session_id": name, "role": "user", "content": text}
         for name, text in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")]
     )
-    dry = import_conversations(store, openai(log), dry_run=True)
-    imported = import_conversations(store, openai(log))
+    dry = store.import_conversations(openai(log), dry_run=True)
+    imported = store.import_conversations(openai(log))
 
     assert numbers(dry) == numbers(imported)
     assert [message.text for message in said(store, "a")] == ["1", "3"]
     assert [message.text for message in said(store, "b")] == ["2", "4"]
-    assert import_conversations(store, openai(log)).new == 0
+    assert store.import_conversations(openai(log)).new == 0
 
 
 def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
@@ -134,10 +134,10 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
     def log(length: int) -> list[str]:
         return dirty.lines({"id": id, "messages": dirty.CHAT[:length]} for id in ("a", "b"))
 
-    import_conversations(store, openai(log(2)))
+    store.import_conversations(openai(log(2)))
     store.session("a").append(rs.user("Something else"))
-    dry = import_conversations(store, openai(log(3)), dry_run=True)
-    imported = import_conversations(store, openai(log(3)))
+    dry = store.import_conversations(openai(log(3)), dry_run=True)
+    imported = store.import_conversations(openai(log(3)))
 
     assert numbers(imported) == [("a", 0, 2, False), ("b", 1, 2, True)] == numbers(dry)
     assert [one.id for one in imported.refused] == ["a"]
@@ -148,12 +148,12 @@ def test_a_conversation_that_has_gone_on_here_is_refused_and_others_are_not(
 
 def test_a_reply_that_is_being_recorded_is_not_overtaken(store: rs.Store) -> None:
     """What arrives here meanwhile comes first; the import says so and writes nothing."""
-    (one,) = import_conversations(store, openai(chat())).conversations
+    (one,) = store.import_conversations(openai(chat())).conversations
     piece = {"choices": [{"index": 0, "delta": {"content": "x" * 70_000}}]}
     with store.session(one.id).record(iter([piece, piece]), api="openai.chat") as reply:
         chunks = iter(reply)
         next(chunks)
-        (meanwhile,) = import_conversations(store, openai(chat(MORE))).conversations
+        (meanwhile,) = store.import_conversations(openai(chat(MORE))).conversations
         assert len(list(chunks)) > 0
 
     assert (meanwhile.new, meanwhile.known) == (0, 8)
@@ -165,8 +165,8 @@ def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) 
     """More messages than one step holds, with their times; then one more."""
     at = [f"2026-01-02T03:{n // 60:02}:{n % 60:02}+00:00" for n in range(600)]
     history = [{"role": "user", "content": str(n), "timestamp": time} for n, time in enumerate(at)]
-    (one,) = import_conversations(store, openai(dirty.lines(history))).conversations
-    grown = import_conversations(store, openai(dirty.lines([*history, MORE])))
+    (one,) = store.import_conversations(openai(dirty.lines(history))).conversations
+    grown = store.import_conversations(openai(dirty.lines([*history, MORE])))
     stored = store.session(one.id).history()
 
     assert (one.new, grown.new, grown.known) == (600, 1, 600)
@@ -178,9 +178,9 @@ def test_a_long_conversation_is_written_in_few_steps_and_grows(store: rs.Store) 
 def test_a_source_that_was_changed_is_refused(store: rs.Store) -> None:
     """A message that says something else now is not written after the others."""
     history = {"id": "a", "messages": dirty.CHAT[:3]}
-    import_conversations(store, openai(dirty.lines([history])))
+    store.import_conversations(openai(dirty.lines([history])))
     history["messages"] = [dirty.CHAT[0], MORE, dirty.CHAT[2]]
-    imported = import_conversations(store, openai(dirty.lines([history])))
+    imported = store.import_conversations(openai(dirty.lines([history])))
 
     assert numbers(imported) == [("a", 0, 1, False)]
     assert len(said(store, "a")) == 3
@@ -190,7 +190,7 @@ def test_a_session_of_ones_own_is_not_written_into(store: rs.Store) -> None:
     """An id that is taken by something else is refused."""
     store.session("a", create=True).append(rs.user("Mine"))
     history = {"id": "a", "messages": dirty.CHAT[:3]}
-    imported = import_conversations(store, openai(dirty.lines([history])))
+    imported = store.import_conversations(openai(dirty.lines([history])))
 
     assert numbers(imported) == [("a", 0, 0, False)]
     assert [message.text for message in said(store, "a")] == ["Mine"]
@@ -202,24 +202,24 @@ def test_nothing_of_a_conversation_with_a_malformed_line_is_written(store: rs.St
     bad = {"id": "b", "messages": [*dirty.CHAT[:3], "no message"]}
 
     with pytest.raises(InvalidCall, match=r"^line 2: messages\[3\]"):
-        import_conversations(store, openai(dirty.lines([good, bad])))
+        store.import_conversations(openai(dirty.lines([good, bad])))
     with pytest.raises(InvalidCall, match=r"^line 11: not JSON"):
-        import_conversations(store, openai([*chat(), '{"role": "user"']))
+        store.import_conversations(openai([*chat(), '{"role": "user"']))
 
     assert [session.id for session in store.sessions().items] == ["a"]
     mended = {"id": "b", "messages": dirty.CHAT[:3]}
-    later = import_conversations(store, openai(dirty.lines([good, mended])))
+    later = store.import_conversations(openai(dirty.lines([good, mended])))
     assert numbers(later) == [("a", 0, 3, True), ("b", 3, 0, True)]
 
 
 def test_what_was_erased_does_not_come_back(store: rs.Store) -> None:
     """A message, or its reasoning, that was erased after an import stays erased."""
-    (one,) = import_conversations(store, openai(chat())).conversations
+    (one,) = store.import_conversations(openai(chat())).conversations
     session = store.session(one.id)
     session.erase(position=3)
     session.erase(position=5, only="reasoning")
     before = said(store, one.id)
-    again = import_conversations(store, openai(chat(MORE)))
+    again = store.import_conversations(openai(chat(MORE)))
 
     assert (again.new, again.known) == (1, 8)
     assert said(store, one.id)[:8] == before
@@ -229,7 +229,7 @@ def test_times_and_titles_are_those_of_the_source(store: rs.Store) -> None:
     """A message keeps the time at which it was said."""
     at = "2026-01-02T03:04:05+00:00"
     history = {"id": "a", "title": "Primes", "messages": [{**MORE, "timestamp": at}]}
-    import_conversations(store, openai(dirty.lines([history])))
+    store.import_conversations(openai(dirty.lines([history])))
     (session,) = store.sessions().items
 
     assert session.title == "Primes"
@@ -241,7 +241,7 @@ def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None
     """By its type, with what gives one; what came before it is stored."""
     made = openai(chat())
     with pytest.raises(InvalidCall) as refused:
-        import_conversations(store, [*made, thing])
+        store.import_conversations([*made, thing])
 
     said = f"a conversation of an importer, not {type(thing).__name__}"
     assert str(refused.value) == said
@@ -249,17 +249,14 @@ def test_what_is_no_conversation_is_refused(store: rs.Store, thing: Any) -> None
     assert len(store.sessions().items) == 1
 
 
-def test_an_asynchronous_store_is_not_imported_into() -> None:
-    """The error states the remedy."""
+def test_an_asynchronous_store_imports_too() -> None:
+    """The verb is awaited."""
 
-    async def main() -> None:
+    async def main() -> int:
         async with rs.AsyncStore("sqlite://") as store:
-            import_conversations(store, openai(chat()))  # type: ignore[arg-type]
+            return (await store.import_conversations(openai(chat()))).new
 
-    with pytest.raises(InvalidCall, match="a Store or an Owner, not AsyncStore") as refused:
-        asyncio.run(main())
-
-    assert "to_thread" in (refused.value.hint or "")
+    assert asyncio.run(main()) > 0
 
 
 NOON, ONE = "2026-01-02T12:00:00+00:00", "2026-01-02T13:00:00+00:00"
@@ -279,7 +276,7 @@ def times(store: rs.Store, id: str) -> list[str]:
 def test_a_message_without_a_time_gets_that_of_the_one_before_it(store: rs.Store) -> None:
     """And what stands before the first that has one, with that: not when it was imported."""
     history = {"id": "a", "messages": TIMES_OF_SOME}
-    import_conversations(store, openai(dirty.lines([history])))
+    store.import_conversations(openai(dirty.lines([history])))
     (session,) = store.sessions().items
 
     assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
@@ -292,7 +289,7 @@ def test_a_message_without_a_time_goes_by_the_one_before_it_when_a_history_has_g
     """Also where the one before it was there already."""
     for length in (3, 5):
         history = {"id": "a", "messages": TIMES_OF_SOME[:length]}
-        import_conversations(store, openai(dirty.lines([history])))
+        store.import_conversations(openai(dirty.lines([history])))
 
     assert times(store, "a") == [NOON, NOON, NOON, ONE, ONE]
 
@@ -302,7 +299,7 @@ def test_a_message_without_a_time_gets_that_of_the_one_before_it_among_other_lin
 ) -> None:
     """Two conversations whose messages take turns in a file."""
     log = [{**message, "conversation_id": id} for message in TIMES_OF_SOME[1:] for id in ("a", "b")]
-    import_conversations(store, openai(dirty.lines(log)))
+    store.import_conversations(openai(dirty.lines(log)))
 
     assert times(store, "a") == times(store, "b") == [NOON, NOON, ONE, ONE]
 
@@ -310,7 +307,7 @@ def test_a_message_without_a_time_gets_that_of_the_one_before_it_among_other_lin
 def test_messages_without_a_time_are_as_old_as_their_conversation(store: rs.Store) -> None:
     """Where that is all that is known; it is then listed where it belongs."""
     history = {"id": "a", "created_at": NOON, "messages": dirty.CHAT[:3]}
-    import_conversations(store, openai(dirty.lines([history])))
+    store.import_conversations(openai(dirty.lines([history])))
 
     assert times(store, "a") == [NOON] * 3
 
@@ -328,7 +325,7 @@ def test_a_list_of_sessions_is_in_the_order_of_their_messages(store: rs.Store) -
         }
         for name, at in zip("abc", last, strict=True)
     ]
-    import_conversations(store, openai(dirty.lines(histories)))
+    store.import_conversations(openai(dirty.lines(histories)))
 
     assert [(one.id, one.updated_at) for one in store.sessions().items] == [
         (name, datetime.fromisoformat(at))
@@ -345,7 +342,7 @@ def test_an_import_belongs_to_its_owner_and_is_masked() -> None:
     with rs.Store("sqlite://", masker=masker) as store:
         ada = store.for_owner("ada")
         for new in (1, 0):
-            assert import_conversations(ada, openai(history)).new == new
+            assert ada.import_conversations(openai(history)).new == new
 
         assert store.sessions().items == []
         assert "correct-horse" not in ada.session("a").history()[0].message.text
@@ -364,7 +361,7 @@ def test_a_title_is_masked_and_defaults_to_the_first_user_message() -> None:
     ]
     with rs.Store("sqlite://", masker=rs.SecretMasker(values=["sk-secret-1234567890"])) as store:
         found = openai(dirty.lines(histories))
-        done = import_conversations(store, found)
+        done = store.import_conversations(found)
         titles = {one.id: store.session(one.id).title or "" for one in done.conversations}
 
     assert [one.title for one in done.conversations] == list(titles.values())
@@ -387,7 +384,7 @@ def test_a_time_is_read_by_any_of_its_known_names(store: rs.Store, name: str) ->
     """As a text or as a number, of a message as of its conversation."""
     message = {"role": "user", "content": "Hi.", name: TIMES[name]}
     history = dirty.lines([{"id": "a", "messages": [message]}])
-    import_conversations(store, openai(history))
+    store.import_conversations(openai(history))
 
     said = store.session("a").get(1).created_at
     assert said == datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -396,7 +393,7 @@ def test_a_time_is_read_by_any_of_its_known_names(store: rs.Store, name: str) ->
 def test_a_time_that_cannot_be_read_is_reported_with_its_place(store: rs.Store) -> None:
     """The message comes in all the same."""
     messages = [{"role": "user", "content": "Hi.", "created_at": "01.01.2025 12:00"}]
-    done = import_conversations(store, openai(dirty.lines([messages])))
+    done = store.import_conversations(openai(dirty.lines([messages])))
 
     assert done.new == 1
     assert [one.place for one in done.report.unread_times] == ["line 1"]
@@ -405,7 +402,7 @@ def test_a_time_that_cannot_be_read_is_reported_with_its_place(store: rs.Store) 
 def test_a_message_in_parts_is_reported_as_such(store: rs.Store) -> None:
     """It does say something, in a form that is not read."""
     message = {"role": "user", "parts": [{"type": "text", "text": "Hi."}]}
-    done = import_conversations(store, openai(dirty.lines([message])))
+    done = store.import_conversations(openai(dirty.lines([message])))
 
     (left_out,) = done.conversations[0].report.skipped
     assert '"parts"' in left_out.reason
@@ -419,7 +416,7 @@ def test_a_file_is_imported_by_its_path(tmp_path: Path) -> None:
         path.write_text("\n".join(dirty.lines(history)))
     with rs.Store("sqlite://") as store:
         for path, length in zip(paths, (1, 8), strict=True):
-            assert import_conversations(store, formats.conversations(path)).new == length
+            assert store.import_conversations(formats.conversations(path)).new == length
         assert len(store.sessions().items) == 2
 
 
@@ -430,7 +427,7 @@ def test_a_title_that_no_column_can_hold_does_not_keep_a_conversation_out(store:
     found = [
         one
         for history in (text, titled)
-        for one in import_conversations(store, openai(dirty.lines([history]))).conversations
+        for one in store.import_conversations(openai(dirty.lines([history]))).conversations
     ]
 
     assert [one.title for one in found] == ["Hi.\ufffd", "A\ufffd"]
@@ -453,7 +450,7 @@ def test_the_ids_of_messages_are_kept(store: rs.Store, format: str) -> None:
     path = kept.of_format(format)
 
     def run(**options: bool) -> ImportedHistory:
-        return import_conversations(store, formats.conversations(path), **options)
+        return store.import_conversations(formats.conversations(path), **options)
 
     dry, first = run(keep_ids=True, dry_run=True), run(keep_ids=True)
     again = (run(keep_ids=True), run())
@@ -478,7 +475,7 @@ def test_an_id_is_given_once(store: rs.Store) -> None:
 
     def run(count: int) -> ImportedHistory:
         lines = [json.dumps({"id": "chat", "messages": history[:count]})]
-        return import_conversations(store, openai(lines), keep_ids=True)
+        return store.import_conversations(openai(lines), keep_ids=True)
 
     grown = [run(4).new, run(8).new, run(8).new]
     stored = store.session("chat").history()
@@ -498,7 +495,7 @@ def test_a_message_that_becomes_several_gives_its_id_to_the_last(store: rs.Store
     ]
     message = {"id": "m1", "role": "assistant", "parts": parts}
     lines = [json.dumps({"id": "chat", "messages": [message]})]
-    import_conversations(store, formats.conversations(lines, format="ai-sdk"), keep_ids=True)
+    store.import_conversations(formats.conversations(lines, format="ai-sdk"), keep_ids=True)
 
     stored = store.session("chat").history()
     assert len(stored) > 1

@@ -32,10 +32,8 @@ from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store import Store
-    from reasoning_store.importers.into_store import ImportedConversation, ImportedHistory
-    from reasoning_store.importers.values import Report
     from reasoning_store.ledger.transfer.transfer import OnConflict
-    from reasoning_store.results import Owner
+    from reasoning_store.results import ImportedConversation, ImportedHistory, Owner, Report
 
 T = TypeVar("T")
 
@@ -254,14 +252,12 @@ def _read_names(path: str, owner: str | None) -> set[tuple[str, str]]:
 def _import_histories(
     call: Call, found: HistoryFiles, owner: str | None, **options: bool
 ) -> ImportedHistory:
-    from reasoning_store.importers.into_store import import_conversations
-
     with (
         store_access.open_or_create(call, dry_run=options["dry_run"]) as store,
         Progress("importing") as progress,
     ):
         read = progress.each(found.conversations())
-        return import_conversations(store.for_owner(owner or ""), read, **options)
+        return store.for_owner(owner or "").import_conversations(read, **options)
 
 
 def _print_histories(

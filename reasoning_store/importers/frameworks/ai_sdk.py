@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message
+from reasoning_store.formats import read_blocks, read_medium
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
@@ -32,7 +33,6 @@ from reasoning_store.importers.source_messages import (
     object_field,
     text_field,
 )
-from reasoning_store.wire import content_parts
 
 _TIMES: Final = ("createdAt", "created_at", "timestamp")
 _STEP: Final = "step-start"
@@ -82,7 +82,7 @@ def _steps(parts: list[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
 
 def _content_blocks(part: Mapping[str, Any]) -> list[Block]:
     made = _media(part)
-    return [made] if made is not None else content_parts.read_blocks([part])
+    return [made] if made is not None else read_blocks([part])
 
 
 def _media(part: Mapping[str, Any]) -> MediaBlock | None:
@@ -90,7 +90,7 @@ def _media(part: Mapping[str, Any]) -> MediaBlock | None:
     url = text_field(part, "url")
     if part.get("type") != "file" or mime is None or url is None:
         return None
-    return content_parts.read_medium(mime, url=url, name=text_field(part, "filename"))
+    return read_medium(mime, url=url, name=text_field(part, "filename"))
 
 
 def _read_step(

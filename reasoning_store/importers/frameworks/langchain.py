@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message, Usage, tool
-from reasoning_store.formats import tool_response
+from reasoning_store import Block, MediaBlock, Message, TextBlock, tool
+from reasoning_store.formats import read_blocks, read_medium, read_usage, tool_response
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -36,12 +36,10 @@ from reasoning_store.importers.source_messages import (
     SourceConversation,
     list_field,
     object_field,
+    other_fields,
     text_field,
 )
 from reasoning_store.results import Role
-from reasoning_store.wire import content_parts
-from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 SIGNATURES: Final = "__gemini_function_call_thought_signatures__"
 """The key under which Gemini's classes keep the signatures of calls."""
@@ -114,9 +112,13 @@ def role_of(kind: str, data: Mapping[str, Any]) -> Role | None:
 def read_content(content: Any) -> list[Block]:
     """Return the blocks of a message that no model gave."""
     if not isinstance(content, list):
-        return content_parts.read_blocks(content)
-    read = (_media(item) or content_parts.read_block(item) for item in content)
-    return [block for block in read if block is not None]
+        return read_blocks(content)
+    return [
+        block
+        for item in content
+        for medium in [_media(item)]
+        for block in ([medium] if medium is not None else read_blocks([item]))
+    ]
 
 
 def _media(item: Any) -> MediaBlock | None:
@@ -127,8 +129,10 @@ def _media(item: Any) -> MediaBlock | None:
     if kind not in _MEDIA or isinstance(item.get("source"), dict):
         return None
     data = text_field(item, "base64") or text_field(item, "data")
-    mime = text_field(item, "mime_type") or content_parts.any_type(kind)
-    return content_parts.read_medium(mime, data=data, url=text_field(item, "url"))
+    mime = text_field(item, "mime_type") or (
+        "application/octet-stream" if kind == "file" else f"{kind}/*"
+    )
+    return read_medium(mime, data=data, url=text_field(item, "url"))
 
 
 # Replies
@@ -142,7 +146,7 @@ def read_reply(data: Mapping[str, Any]) -> KeptReply:
         provider=_PROVIDERS.get(named or "", named),
         model=text_field(about, "model_name") or text_field(about, "model"),
         response_id=text_field(about, "id"),
-        usage=_usage(object_field(data, "usage_metadata")),
+        usage=read_usage(object_field(data, "usage_metadata"), _USAGE),
         finish_reason=next(
             (
                 reason
@@ -239,7 +243,9 @@ def _thought(item: Mapping[str, Any], provider: str | None) -> Part | None:
     if kind == "redacted_thinking":
         return thinking_block_part(item)
     if kind == "thinking":
-        texts = content_parts.visible_texts(item.get("thinking"))  # Mistral's is a list
+        said = item.get("thinking")
+        parts = read_blocks(said if isinstance(said, str | list) else None)  # Mistral's is a list
+        texts = (part.text for part in parts if isinstance(part, TextBlock))
         return _signed("".join(texts), signature, provider)
     if kind == "reasoning_content":
         inner = object_field(item, "reasoning_content")
@@ -262,15 +268,10 @@ def _signed(text: Any, signature: str | None, provider: str | None) -> Part:
     return sealed_part(text, form, {name: signature})
 
 
-_USAGE: Final[Places] = {
+_USAGE: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input_tokens",),
     "output": ("output_tokens",),
     "reasoning": ("output_token_details.reasoning",),
     "cached": ("input_token_details.cache_read",),
     "cache_write": ("input_token_details.cache_creation",),
 }
-
-
-def _usage(reported: Mapping[str, Any]) -> Usage | None:
-    counts = read_counts(reported, _USAGE)
-    return make_usage(counts, reported) if any(counts.values()) else None

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message, tool
-from reasoning_store.formats import tool_response
+from reasoning_store import Block, MediaBlock, Message, TextBlock, tool
+from reasoning_store.formats import read_blocks, read_medium, tool_response
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry
@@ -30,7 +30,6 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.results import Role
-from reasoning_store.wire import content_parts
 
 _ROLES: Final[Mapping[str, Role]] = {
     "user": "user",
@@ -71,7 +70,7 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
             id, name = more.get("tool_call_id"), more.get("name")
             into.add(tool(tool_response(id, read_result(value), name=name)), placed)
         elif role is not None:
-            into.add(Message(role=role, blocks=tuple(read_blocks(value))), placed)
+            into.add(Message(role=role, blocks=tuple(read_content(value))), placed)
         else:
             into.skip(placed.place, UNKNOWN_ROLE)
 
@@ -84,15 +83,15 @@ def role_of(value: Mapping[str, Any]) -> Role | None:
     return _ROLES.get(text_field(value, "role") or "")
 
 
-def read_blocks(value: Mapping[str, Any]) -> list[Block]:
+def read_content(value: Mapping[str, Any]) -> list[Block]:
     """Return the blocks of a message that no model gave."""
     return [block for item in _items(value) for block in _content_blocks(item)]
 
 
 def read_result(value: Mapping[str, Any]) -> Any:
     """Return the result of a tool: its text if it is only text, else the blocks as they came."""
-    blocks = read_blocks(value)
-    texts = content_parts.block_texts(blocks)
+    blocks = read_content(value)
+    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
     return "".join(texts) if len(texts) == len(blocks) else list_field(value, "blocks")
 
 
@@ -106,9 +105,9 @@ def _content_blocks(item: Any) -> list[Block]:
     """Return the block of one part of a user or a tool; an empty text gives no block."""
     kind = item.get("block_type") if isinstance(item, dict) else None
     if kind == "text":
-        return content_parts.read_blocks(text_field(item, "text") or "")
+        return read_blocks(text_field(item, "text") or "")
     made = _media(item) if isinstance(item, dict) else None
-    return [made] if made is not None else content_parts.read_blocks([item])
+    return [made] if made is not None else read_blocks([item])
 
 
 def _media(item: Mapping[str, Any]) -> MediaBlock | None:
@@ -119,10 +118,12 @@ def _media(item: Mapping[str, Any]) -> MediaBlock | None:
     data = text_field(item, "data" if kind == "document" else kind)
     url, path = text_field(item, "url"), text_field(item, "path")
     of: Any = "file" if kind == "document" else kind
-    mime = text_field(item, f"{kind}_mimetype") or content_parts.any_type(of)
+    mime = text_field(item, f"{kind}_mimetype") or (
+        "application/octet-stream" if of == "file" else f"{of}/*"
+    )
     name = text_field(item, "title")
     if data or url:
-        return content_parts.read_medium(mime, data=data, url=url, name=name)
+        return read_medium(mime, data=data, url=url, name=name)
     return None if path is None else MediaBlock(kind=of, mime_type=mime, name=name, ref=path)
 
 

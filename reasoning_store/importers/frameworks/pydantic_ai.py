@@ -12,8 +12,8 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
-from reasoning_store import Block, MediaBlock, Message, Usage
-from reasoning_store.formats import tool_response
+from reasoning_store import Block, MediaBlock, Message
+from reasoning_store.formats import read_blocks, read_medium, read_usage, tool_response
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.reply_forms import KeptReply
@@ -33,8 +33,6 @@ from reasoning_store.importers.source_messages import (
     text_field,
 )
 from reasoning_store.results import Role
-from reasoning_store.wire import content_parts
-from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 _UNKNOWN_KIND: Final = "it is neither a request nor a response"
 _PROVIDERS: Final[Mapping[str, str]] = {
@@ -112,23 +110,25 @@ def _content_blocks(item: Any) -> list[Block]:
     if isinstance(item, dict):
         kind, mime = text_field(item, "kind") or "", text_field(item, "media_type") or ""
         if kind == "text-content":
-            return content_parts.read_blocks(text_field(item, "content"))
+            return read_blocks(text_field(item, "content"))
         data = text_field(item, "data") if kind == "binary" else None
-        made = content_parts.read_medium(mime, data=data, url=text_field(item, "url"))
+        made = read_medium(mime, data=data, url=text_field(item, "url"))
         if mime and made is not None:
             return [made]
         item = {"type": kind, **item}
-    return content_parts.read_blocks([item])
+    return read_blocks([item])
 
 
 def read_response(value: Mapping[str, Any]) -> KeptReply:
     """Return the reply of a response."""
     named = text_field(value, "provider_name")
+    # A count that is zero was not reported.
+    reported = {name: n for name, n in object_field(value, "usage").items() if n != 0}
     reply = KeptReply(
         provider=_PROVIDERS.get(named or "", named),
         model=text_field(value, "model_name"),
         response_id=text_field(value, "provider_response_id"),
-        usage=_usage(object_field(value, "usage")),
+        usage=read_usage(reported, _USAGE),
         finish_reason=text_field(value, "finish_reason"),
         status="interrupted" if value.get("state") == "interrupted" else "complete",
     )
@@ -183,17 +183,10 @@ def _own_data(part: Mapping[str, Any], provider: str | None) -> dict[str, dict[s
     return {"openai": {"id": id}} if id.startswith(("msg_", "fc_")) else {}
 
 
-_USAGE: Final[Places] = {
+_USAGE: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input_tokens",),
     "output": ("output_tokens",),
     "cached": ("cache_read_tokens",),
     "cache_write": ("cache_write_tokens",),
     "reasoning": ("output_reasoning_tokens", "details.reasoning_tokens"),
 }
-
-
-def _usage(reported: Mapping[str, Any]) -> Usage | None:
-    """Return the counts; a count that is zero was not reported."""
-    known = {name: item for name, item in reported.items() if item != 0}
-    counts = read_counts(known, _USAGE)
-    return make_usage(counts, reported) if any(counts.values()) else None

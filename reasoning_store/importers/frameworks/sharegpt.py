@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store import tool
-from reasoning_store.formats import tool_response
+from reasoning_store.formats import parse_arguments, tool_response
 from reasoning_store.importers.conversation_builder import UNKNOWN_ROLE, ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.documents import Entry, refuse
@@ -18,10 +18,9 @@ from reasoning_store.importers.source_messages import (
     SourceConversation,
     SourceMessage,
     list_field,
+    other_fields,
     text_field,
 )
-from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.tools import parse_arguments
 
 _ROLES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("human", "user"), "user"),

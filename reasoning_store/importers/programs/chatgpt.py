@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message, RawBlock, TextBlock, tool
-from reasoning_store.formats import tool_response
+from reasoning_store.formats import Conversation, tool_response
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -41,7 +41,6 @@ from reasoning_store.importers.source_messages import (
     parse_time,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 
 _REFUSAL: Final = "not a conversation of ChatGPT: an object with a mapping is due"
 

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message
+from reasoning_store.formats import Conversation, read_blocks
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
@@ -30,8 +31,6 @@ from reasoning_store.importers.source_messages import (
     parse_time,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
-from reasoning_store.wire import content_parts
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "text": ("text",),
@@ -100,7 +99,7 @@ def _add_message(placed: SourceMessage, into: ConversationBuilder) -> None:
     source = [value.get("uuid"), sender, kept]
     at = {"created_at": value.get("created_at")}
     if sender == "human":
-        blocks: list[Block] = [*content_parts.read_blocks(kept), *_attachments(value)]
+        blocks: list[Block] = [*read_blocks(kept), *_attachments(value)]
         said = replace(placed, value=at)
         into.add(Message(role="user", blocks=tuple(blocks)), said, source=source)
     elif sender == "assistant":

@@ -20,13 +20,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from reasoning_store.formats import Conversation
 from reasoning_store.importers import anthropic
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
-from reasoning_store.importers.values import Conversation, first_words
+from reasoning_store.importers.values import first_words
 
 _SESSION_FILE: Final = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl")
 _MARKS: Final = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")

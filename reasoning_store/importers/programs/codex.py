@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from reasoning_store.formats import split_messages
+from reasoning_store.formats import Conversation, split_messages
 from reasoning_store.importers.conversation_builder import (
     ConversationBuilder,
     ForkPoint,
@@ -23,7 +23,7 @@ from reasoning_store.importers.conversation_builder import (
 from reasoning_store.importers.documents import CUT_OFF, Entry, Source, read_log
 from reasoning_store.importers.reply_parts import AnsweredBy
 from reasoning_store.importers.source_messages import SourceMessage, parse_time, text_field
-from reasoning_store.importers.values import Conversation, first_words
+from reasoning_store.importers.values import first_words
 
 _FILE: Final = re.compile(
     r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.jsonl"

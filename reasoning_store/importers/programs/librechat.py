@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message, TextBlock
+from reasoning_store.formats import Conversation, read_medium
 from reasoning_store.importers.conversation_builder import ConversationBuilder, digest_values
 from reasoning_store.importers.conversation_readers import add_tree
 from reasoning_store.importers.documents import Entry, Source, read_objects
@@ -34,9 +35,7 @@ from reasoning_store.importers.source_messages import (
     place_messages,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
 from reasoning_store.results import Status
-from reasoning_store.wire.content_parts import media_kind
 
 _THOUGHT: Final = re.compile(r"\s*:::thinking\n(.*?)\n?:::\n*", re.DOTALL)
 _NO_MODEL: Final = "it is an error and no reply of a model"
@@ -139,9 +138,5 @@ def _files(value: Mapping[str, Any]) -> Iterator[MediaBlock]:
     for one in list_field(value, "files"):
         if isinstance(one, dict) and (ref := text_field(one, "file_id")):
             mime = text_field(one, "type") or "application/octet-stream"
-            yield MediaBlock(
-                kind=media_kind(mime),
-                mime_type=mime,
-                name=text_field(one, "filename"),
-                ref=ref,
-            )
+            made = read_medium(mime, name=text_field(one, "filename"), ref=ref)
+            yield from [made] if made else []

@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reasoning_store import Block, MediaBlock, Message
+from reasoning_store.formats import Conversation, read_blocks
 from reasoning_store.importers.conversation_builder import (
     UNKNOWN_ROLE,
     ConversationBuilder,
@@ -45,8 +46,6 @@ from reasoning_store.importers.source_messages import (
     place_messages,
     text_field,
 )
-from reasoning_store.importers.values import Conversation
-from reasoning_store.wire import content_parts
 
 _DETAILS: Final = re.compile(
     r'\n?<details type="(reasoning|tool_calls|code_interpreter)"([^>]*)>\n?'
@@ -215,9 +214,8 @@ def _files(value: Mapping[str, Any]) -> Iterator[MediaBlock]:
             continue
         url, id = text_field(one, "url"), text_field(one, "id")
         if one.get("type") == "image" and url:
-            made = content_parts.read_block({"type": "image_url", "image_url": {"url": url}})
-            if isinstance(made, MediaBlock):
-                yield made
+            made = read_blocks([{"type": "image_url", "image_url": {"url": url}}])
+            yield from (block for block in made if isinstance(block, MediaBlock))
         elif id or url:
             yield MediaBlock(
                 kind="file",

@@ -103,15 +103,14 @@ def check_to_read(path: str | PathLike[str], subject: str) -> os.stat_result:
     return status
 
 
-def check_to_read_again(path: str | PathLike[str]) -> None:
-    """Refuse also a pipe, which is read once."""
-    if not stat.S_ISREG(check_to_read(path, _UNREADABLE).st_mode):
-        raise InvalidCall(f"{_UNREADABLE}: it is a pipe", hint=_ANOTHER)
-
-
 @contextmanager
-def open_to_read(path: str | PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file, or a pipe, to be read from here to its end."""
+def open_to_read(path: str | PathLike[str], *, again: bool = False) -> Iterator[BinaryIO]:
+    """Open a file, or a pipe, to be read from here to its end.
+
+    With ``again`` a pipe, which is read once, is refused before it is opened.
+    """
+    if again and not stat.S_ISREG(check_to_read(path, _UNREADABLE).st_mode):
+        raise InvalidCall(f"{_UNREADABLE}: it is a pipe", hint=_ANOTHER)
     if (status := status_of(path, _UNREADABLE)) is not None:
         open_files.check_not_held(status, _UNREADABLE)
     with system_errors(_UNREADABLE), open(path, "rb") as file:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from reasoning_store.importers.values import Conversation, Item, SourceBranch
+from reasoning_store.kept_histories import Conversation, Item, SourceBranch
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.store_state import StoreState
 

@@ -1,22 +1,20 @@
-"""Conversations kept elsewhere, written into a store once.
+"""Conversations that another program kept, written into a store once.
 
 ``import_plan`` finds the new messages of each. A conversation that is refused is listed, and the
 others are written. A dry run makes the same plan and writes nothing.
-
-It must not know what a format means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from reasoning_store import Conflict, InvalidCall, NotFound, Session
 from reasoning_store.conversation import codec, validation
-from reasoning_store.importers.import_plan import Plan, Planned, make_plan
-from reasoning_store.importers.values import Conversation, Report, first_words
+from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
+from reasoning_store.import_plan import Plan, Planned, make_plan
+from reasoning_store.kept_histories import Conversation, ImportedConversation
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.transfer import lines
@@ -28,80 +26,31 @@ from reasoning_store.ledger.transfer.lines import (
     SessionEndLine,
     SessionLine,
 )
-from reasoning_store.owner import state_and_owner
-from reasoning_store.results import Owner
 from reasoning_store.sessions.branch import SessionBranch
+from reasoning_store.sessions.session import Session
+from reasoning_store.store_state import StoreState
 from reasoning_store.stored_values import microseconds
 
+if TYPE_CHECKING:
+    from reasoning_store.owner import Owner
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedConversation:
-    """The result of one conversation."""
-
-    id: str
-    """The id of its session."""
-    title: str | None
-    new: int
-    """Messages that were written; in a dry run, those that would be."""
-    known: int
-    """Messages that were there already."""
-    refused: str | None
-    """Why it could not be written, where that is so."""
-    report: Report
+_LONGEST_TITLE = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedHistory:
-    """The result of an import, conversation by conversation."""
+class HistoryImport:
+    """An import under way, into the sessions of one owner. Made by ``Owner``."""
 
-    dry_run: bool
-    conversations: Sequence[ImportedConversation]
-
-    @property
-    def new(self) -> int:
-        return sum(one.new for one in self.conversations)
-
-    @property
-    def known(self) -> int:
-        return sum(one.known for one in self.conversations)
-
-    @property
-    def refused(self) -> list[ImportedConversation]:
-        return [one for one in self.conversations if one.refused is not None]
-
-    @property
-    def report(self) -> Report:
-        """The sum over the conversations that were not refused."""
-        return sum((one.report for one in self.conversations if one.refused is None), Report())
-
-
-def import_conversations(
-    owner: Owner,
-    conversations: Iterable[Conversation],
-    *,
-    dry_run: bool = False,
-    keep_ids: bool = False,
-) -> ImportedHistory:
-    """Write what is new of each conversation into the session of its id.
-
-    Importing the same again writes nothing; of a source that has grown, what is new. Raises
-    what reading the source raises; what was written before that stays, and is known then.
-    With ``keep_ids`` a message keeps the id that it had, if no message of the session has it.
-    """
-    imports = (_DryRun if dry_run else _Import)(owner, keep_ids)
-    return ImportedHistory(
-        dry_run=dry_run, conversations=[imports.import_one(one) for one in conversations]
-    )
-
-
-class _Import:
-    """An import under way, into the sessions of one owner."""
-
-    def __init__(self, owner: Owner, keep_ids: bool) -> None:
+    def __init__(
+        self, state: StoreState, owner: Owner, name: str, *, dry_run: bool, keep_ids: bool
+    ) -> None:
+        self._state = state
         self._owner = owner
+        self._name = name
+        self._dry_run = dry_run
         self._keep_ids = keep_ids
-        self._state, self._name = state_and_owner(owner)
-        self._ledger = self._state.ledger
+        self._ledger = state.ledger
+        self._planned: dict[str, Planned] = {}
+        """The messages that a dry run would have written into each session."""
 
     def import_one(self, one: Conversation) -> ImportedConversation:
         """Write the new messages of a conversation, or return why it is refused."""
@@ -113,7 +62,7 @@ class _Import:
         row = self._find_session(one.id)
         plan = self._make_plan(row, one)
         new, refused = plan.new, plan.refused
-        if new:
+        if new and not self._dry_run:
             try:
                 self._write(row, one, plan)
             except Conflict:
@@ -138,7 +87,7 @@ class _Import:
         if self._state.masker is not None:
             title = self._state.masker.mask(title)
         title = title.replace("\0", "\ufffd")  # no text column of a server holds NUL
-        return title if one.title else first_words(title)
+        return title if one.title else _first_words(title)
 
     def _find_session(self, id: str) -> SessionRow | None:
         try:
@@ -147,7 +96,10 @@ class _Import:
             return None
 
     def _make_plan(self, row: SessionRow | None, one: Conversation) -> Plan:
-        return make_plan(self._state, row, one, Planned())
+        plan = make_plan(self._state, row, one, self._planned.get(one.id, Planned()))
+        if self._dry_run:
+            self._planned[one.id] = plan.planned
+        return plan
 
     def _write(self, row: SessionRow | None, one: Conversation, plan: Plan) -> None:
         current = plan.branch_of(one.current)
@@ -231,17 +183,6 @@ def _has_message(session: Session, id: str) -> bool:
     return False
 
 
-class _DryRun(_Import):
-    """An import that writes nothing: messages that would be written count as known afterwards."""
-
-    def __init__(self, owner: Owner, keep_ids: bool) -> None:
-        super().__init__(owner, keep_ids)
-        self._planned: dict[str, Planned] = {}
-
-    def _make_plan(self, row: SessionRow | None, one: Conversation) -> Plan:
-        plan = make_plan(self._state, row, one, self._planned.get(one.id, Planned()))
-        self._planned[one.id] = plan.planned
-        return plan
-
-    def _write(self, row: SessionRow | None, one: Conversation, plan: Plan) -> None:
-        pass
+def _first_words(text: str) -> str | None:
+    line = " ".join(text.split())
+    return (line if len(line) <= _LONGEST_TITLE else line[: _LONGEST_TITLE - 3] + "...") or None
