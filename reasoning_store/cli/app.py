@@ -26,8 +26,6 @@ COMMANDS = {
     "import": f"{_ROOM}.import_:import_",
     "init": f"{_ROOM}.database:init",
     "profile": f"{_ROOM}.profile:profile",
-    "render": f"{_ROOM}.render:render",
-    "replay": f"{_ROOM}.replay:replay",
     "report": f"{_ROOM}.report:report",
     "search": f"{_ROOM}.conversations.search:search",
     "serve": f"{_ROOM}.serve:serve",
@@ -49,7 +47,6 @@ SECTIONS = {
     "Settings": "get set unset profile",
     "Data": "import export backup report",
     "Server": "serve ui",
-    "Streams": "demo replay render",
     "Database": "init upgrade downgrade current distribute verify doctor",
 }
 """The commands as the help shows them; the others follow."""

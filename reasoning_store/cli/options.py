@@ -234,8 +234,6 @@ _TARGET = (
     click.option("--base-url", metavar="URL", help="The address of the provider's API."),
 )
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
-takes_target = _gives("target", _target_options, _TARGET_NAMES, *_TARGET)
-"""Gives a command ``target``: the provider, model, api and base URL."""
 
 
 def _request_options(

@@ -68,8 +68,6 @@ CASES: dict[str, Case] = {
         MISSING,
         says="'terse'",
     ),
-    "render": Case("render stream.jsonl", "render broken.json", needs=False, says="not a captured"),
-    "replay": Case("replay stream.sse --split", "replay nowhere.sse", needs=False, says="nowhere"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
     "search": Case("search weather", "search '?!'", says="at least one word"),
     "serve": Case(

@@ -19,7 +19,7 @@ from tests.egress.histories import TWO_TURNS
 from tests.properties import each
 
 PACKAGE = Path(rs.__file__).parent
-NEEDS_NO_DATABASE = {"demo", "render", "replay"}
+NEEDS_NO_DATABASE = {"demo"}
 
 
 def told(text: str, behind: str) -> str:

@@ -205,7 +205,7 @@ def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> 
     ],
 )
 @pytest.mark.parametrize(
-    "words", ["sessions", "show chat-42", "demo --folder left", "doctor", "replay -"]
+    "words", ["sessions", "show chat-42", "demo --folder left", "doctor", "import -"]
 )
 def test_a_stream_that_was_closed_before_is_no_crash(
     chat: str, tmp_path: Path, words: str, closed: str
@@ -217,7 +217,7 @@ def test_a_stream_that_was_closed_before_is_no_crash(
     )
 
     assert "Traceback" not in ran.stderr
-    assert ran.returncode == (2 if words == "replay -" else 0)
+    assert ran.returncode == (2 if words == "import -" else 0)
 
 
 def test_a_database_is_named_by_its_path_too(run: Run, chat: str) -> None:

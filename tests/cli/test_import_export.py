@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -15,16 +14,12 @@ from pathlib import Path
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli import captures
 from reasoning_store.cli.commands.import_ import FORMATS
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
 from reasoning_store.results import Owner
-from reasoning_store.testing import stream
-from reasoning_store.wire.contract_lookup import apis
 from tests.cli.conftest import Here
 from tests.importers import kept
-from tests.properties import each
 
 
 def test_what_goes_out_comes_in_again(here: Here) -> None:
@@ -146,8 +141,6 @@ TEXTS = {
     "import {}": "history.json",
     "import {} --format openai": "history.json",
     "import {} --format lines": "export.jsonl",
-    "replay {}": "stream.sse",
-    "render {}": "stream.jsonl",
     "context chat-42 --tools {}": "tools.json",
     "compact chat-42 --limit 60 --range 1-4 --summary-file {}": "summary.txt",
 }
@@ -432,102 +425,3 @@ def test_lines_that_were_cut_off_are_refused_by_their_line(here: Here) -> None:
     assert ran.code == Exit.USAGE
     assert ran.err.startswith("error: line 5: ")
     assert "Oslo" not in ran.err
-
-
-MESSAGE = rs.assistant(
-    rs.ThinkingBlock(thought="Seven times thirteen is ninety-one.", source_field="thinking"),
-    "No: 91 is 7 times 13, and so it is not prime.",
-)
-
-
-@pytest.mark.parametrize("api", apis())
-def test_a_capture_of_any_protocol_is_known_by_its_events(here: Here, api: str) -> None:
-    """No one has to say whose stream it is: it is read as if someone had."""
-    found = stream(MESSAGE, api=api, pieces=5)
-    Path("capture.jsonl").write_text("\n".join(map(json.dumps, found)), "utf-8")
-    guessed = here("replay capture.jsonl --json").data["message"]["blocks"]
-    told = here(f"replay capture.jsonl --as {api} --json").data["message"]["blocks"]
-
-    assert guessed == told
-    assert [block["type"] for block in guessed] == ["thinking", "text"]
-
-
-@each("api", apis())
-def test_cut_anywhere_a_capture_says_the_same(api: str) -> None:
-    """Bytes and texts are cut as a seed says, and the message is the same."""
-    found = list(stream(MESSAGE, api=api, pieces=3))
-    data = "\n".join(map(json.dumps, found)).encode()
-    target = {"api": api, "provider": None, "model": None, "base_url": None}
-    pieces = random.Random(7)
-    cut = captures.recut_events(captures.read_events(data, "capture", pieces), target, pieces)
-    whole, parts = rs.StreamNormalizer(api=api), rs.StreamNormalizer(api=api)
-    for event in found:
-        whole.feed(event)
-    for event in cut:
-        parts.feed(event)
-
-    assert len(cut) > len(found)
-    assert parts.finish().blocks == whole.finish().blocks
-
-
-def test_a_replay_is_the_same_in_other_pieces(here: Here) -> None:
-    """The seed is reported, and gives the same pieces again."""
-    once = here("replay stream.sse --split --json")
-    again = here(f"replay stream.sse --seed {once.data['seed']} --chunks --json")
-
-    assert once.data["same"] is True
-    assert again.data["message"] == once.data["message"]
-    assert f"--seed {once.data['seed']}: the same" in once.err
-
-
-def test_a_replay_that_is_not_the_same_fails(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is compared is compared: pieces that lose a text are found out."""
-    monkeypatch.setattr(captures, "recut_events", lambda found, *_: found[:-4])
-    ran = here("replay stream.sse --split --json")
-
-    assert (ran.code, ran.data["same"]) == (Exit.FAILED, False)
-
-
-def test_a_torn_event_changes_nothing_and_is_reported(here: Here) -> None:
-    """As it is with a stream that arrives."""
-    text = Path("stream.jsonl").read_text("utf-8")
-    Path("torn.jsonl").write_text(text + '\n{"choices": [{"ind', "utf-8")
-    ran = here("replay torn.jsonl --json")
-
-    assert (
-        ran.data["message"]["blocks"]
-        == here("replay stream.jsonl --json").data["message"]["blocks"]
-    )
-    assert ran.err == "warning: 1 event could not be read and changed nothing\n"
-
-
-def test_a_rendered_stream_is_the_renderers_and_ends_its_line(here: Here) -> None:
-    """One rule opens, one closes, and a line end follows, for a prompt or another file."""
-    shown = here("render stream.sse").out
-    hidden = here("render stream.sse --hide").out
-
-    assert shown.startswith("\n\n---\nIs 91 prime?")
-    assert shown.endswith("\n---\n\nNo. 91 = 7 x 13, so it is not prime.\n")
-    assert hidden == "No. 91 = 7 x 13, so it is not prime.\n"
-
-
-@pytest.mark.parametrize("line", ["render notes.jsonl", "render notes.jsonl --hide --json"])
-def test_what_is_no_stream_of_a_known_protocol_is_not_rendered_to_nothing(
-    here: Here, line: str
-) -> None:
-    """Lines of JSON that are something else, as an export or a log is."""
-    Path("notes.jsonl").write_text('{"note": "secret"}\n{"note": "more"}\n', "utf-8")
-    ran = here(line)
-
-    assert ran.code is Exit.USAGE
-    assert "notes.jsonl holds no event of a known protocol" in ran.err
-    assert "secret" not in ran.err + ran.out
-
-
-def test_a_stream_without_a_text_is_reported_as_such(here: Here) -> None:
-    """It may hold calls only, or an error."""
-    Path("error.jsonl").write_text('{"error": {"message": "busy", "code": 429}}\n', "utf-8")
-    ran = here("render error.jsonl")
-
-    assert (ran.code, ran.out) == (Exit.DONE, "")
-    assert ran.err.startswith("no text")

@@ -216,15 +216,6 @@ def test_what_is_stored_is_shown_and_never_obeyed(here: Here, folder: Path, line
     assert not OBEYED.search(ran.err)
 
 
-def test_a_rendered_capture_is_shown_and_never_obeyed(here: Here) -> None:
-    """What comes over the wire is no better than what is stored."""
-    event = {"choices": [{"index": 0, "delta": {"content": EVIL}}]}
-    Path("evil.jsonl").write_text(json.dumps(event), "utf-8")
-
-    for line in ("render evil.jsonl", "replay evil.jsonl", "replay evil.jsonl --chunks"):
-        assert not OBEYED.search(here(line).out)
-
-
 def test_what_takes_long_shows_a_bar_on_a_terminal(folder: Path) -> None:
     """Only then: it is drawn by itself while one call is under way."""
     code = (
@@ -286,7 +277,6 @@ def test_a_full_disk_is_one_line(folder: Path) -> None:
         ("export > all.jsonl", "the output: File too large"),
         ("show long > all.txt", "the output: File too large"),
         ("import - < chat.db", "/piped: File too large"),
-        ("replay /proc/self/mem", "/proc/self/mem: Input/output error"),
         ("context long --tools /proc/self/mem", "/proc/self/mem: Input/output error"),
     ],
 )
@@ -369,8 +359,6 @@ def write_nested(depth: int) -> None:
 of_a_deep_file = pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("replay deep.json", "Hello."),
-        ("render deep.json", "Hello."),
         ("context chat-42 --model m --tools deep.json", '"name": "look"'),
     ],
 )

@@ -83,12 +83,10 @@ def test_the_matrix_looks_as_it_does_in_python(here: Here) -> None:
     assert here("what-if chat-42 --provider deepseek").out == f"{matrix}\n"
 
 
-@pytest.mark.parametrize(
-    "line", ["usage", "what-if", "compact", "context", "replay"], ids=lambda line: line
-)
+@pytest.mark.parametrize("line", ["usage", "what-if", "compact", "context"], ids=lambda line: line)
 def test_a_provider_that_is_not_known_is_warned_of_once(here: Here, line: str) -> None:
     """By every command that builds, weighs or reads something for it."""
-    of = {"compact": "chat-42 --limit 60", "replay": "stream.jsonl"}.get(line, "chat-42")
+    of = {"compact": "chat-42 --limit 60"}.get(line, "chat-42")
     ran = here(f"{line} {of} --provider deepsek")
 
     assert ran.code == Exit.DONE

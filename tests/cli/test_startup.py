@@ -98,7 +98,7 @@ def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
     assert not mine & {
         "reasoning_store.cli.commands.context",
         "reasoning_store.cli.commands.demo",
-        "reasoning_store.cli.commands.replay",
+        "reasoning_store.cli.commands.export",
         "reasoning_store.history_import",
         "reasoning_store.testing",
     }

@@ -84,15 +84,13 @@ PRESSES = 60
         ("import -", signal.SIGINT, f"interrupted ({AGAIN})"),
         ("import -", signal.SIGTERM, f"terminated ({AGAIN})"),
         ("import -", signal.SIGHUP, f"hung up ({AGAIN})"),
-        ("replay -", signal.SIGINT, "interrupted (nothing was stored)"),
-        ("render -", signal.SIGINT, "interrupted (nothing was stored)"),
         (
             "compact chat-42 --limit 60 --summary-file -",
             signal.SIGINT,
             "interrupted (nothing was left half done)",
         ),
     ],
-    ids=["import", "terminated", "hung-up", "replay", "render", "compact"],
+    ids=["import", "terminated", "hung-up", "compact"],
 )
 def test_a_signal_ends_a_command_with_one_line_and_the_signal_itself(
     folder: Path, tmp_path: Path, line: str, how: signal.Signals, says: str

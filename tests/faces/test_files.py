@@ -106,7 +106,6 @@ LINES = {
     "export": ["export", "--output", "{}", "--overwrite"],
     "import": ["import", "{}"],
     "import lines": ["import", "--format", "lines", "{}"],
-    "replay": ["replay", "{}"],
     "tools": ["context", "s", "--tools", "{}"],
 }
 _MADE = ("fifo", "no/where", "/proc/none", "x" * 250, "/dev/null")
