@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from reasoning_store.conversation.blocks import (
     Block,
@@ -47,15 +47,17 @@ _STILL_RUNNING: Final = ("in_progress",)
 """The finish reasons of a reply that was read before its end, e.g. an agent's at Google."""
 
 
-class _Unfinished(Protocol):
-    """A block that is arriving."""
+@dataclass(slots=True)
+class _Unfinished:
+    """A block that is arriving; of its pieces, however many, none is cut off (ERR-003)."""
 
     type: ClassVar[str]
-    metadata: dict[str, Any]
+    pieces: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
 
     def build(self) -> Block | None:
         """Return the block so far, or None while it is empty."""
-        ...
+        raise NotImplementedError
 
 
 _B = TypeVar("_B", bound=_Unfinished)
@@ -63,16 +65,6 @@ _B = TypeVar("_B", bound=_Unfinished)
 
 class Accumulator:
     """The message of one choice, as far as it has come."""
-
-    __slots__ = (
-        "_blocks",
-        "_error",
-        "_finish_reason",
-        "_metadata",
-        "_model",
-        "_response_id",
-        "_usage",
-    )
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Unfinished] = {}
@@ -192,14 +184,9 @@ class Accumulator:
         )
 
 
-# Blocks that are arriving; of their pieces, however many, none is cut off (ERR-003)
-
-
 @dataclass(slots=True)
-class _Text:
+class _Text(_Unfinished):
     type: ClassVar = "text"
-    pieces: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
 
     def add(self, chunk: TextChunk) -> None:
         if chunk.text:
@@ -214,10 +201,8 @@ class _Text:
 
 
 @dataclass(slots=True)
-class _Thought:
+class _Thought(_Unfinished):
     type: ClassVar = "thinking"
-    pieces: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
     interrupted: bool = False
 
     def add(self, chunk: ReasoningChunk) -> None:
@@ -250,10 +235,8 @@ class _Thought:
 
 
 @dataclass(slots=True)
-class _Call:
+class _Call(_Unfinished):
     type: ClassVar = "tool_call"
-    pieces: list[str] = field(default_factory=list)
-    metadata: dict[str, Any] = field(default_factory=dict)
     id: str | None = None
     name: str | None = None
     parameters: Any = None
@@ -286,10 +269,9 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Whole:
+class _Whole(_Unfinished):
     type: ClassVar = "raw"
     block: Block | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
 
     def build(self) -> Block | None:
         block = self.block

@@ -30,6 +30,7 @@ from reasoning_store.conversation.chunks import (
     TextChunk,
     ToolCallChunk,
 )
+from reasoning_store.ingress.accumulator import Accumulator
 from reasoning_store.ingress.duplicates import (
     MirroredFields,
     WaitingThought,
@@ -61,31 +62,13 @@ class _Call:
 
 
 class Channels:
-    """The state of one choice between an adapter and the accumulator."""
-
-    __slots__ = (
-        "_blocks",
-        "_calls",
-        "_calls_by_index",
-        "_choice",
-        "_finish",
-        "_goes_on",
-        "_last_mirrored",
-        "_last_text",
-        "_mirrors",
-        "_native",
-        "_opened_by",
-        "_out",
-        "_reserved",
-        "_tagged",
-        "_text",
-        "_text_at",
-        "_text_key",
-    )
+    """One choice of a reply, between an adapter and the message that its chunks come to."""
 
     def __init__(
         self, text: TextChannel, mirrors: MirroredFields, *, provider: str, choice: int = 0
     ) -> None:
+        self.accumulator = Accumulator()
+        self.counters = text.counters
         self._choice = choice
         self._out: list[Chunk] = []
         self._finish: FinishChunk | None = None
@@ -122,14 +105,15 @@ class Channels:
                 self._take_finish(chunk)
                 return self._drain()
             case _:
-                return [chunk]
+                self._out.append(chunk)
+                return self._drain()
         self._goes_on = True
         return self._drain()
 
     @property
-    def is_finished(self) -> bool:
-        """Whether the provider has named a finish reason."""
-        return self._finish is not None
+    def has_block_or_end(self) -> bool:
+        """Whether a block, an end or an error came: more than the origin and the usage."""
+        return self._finish is not None or self.accumulator.has_block_or_end
 
     def _take_finish(self, chunk: FinishChunk) -> None:
         """Show the held text; what is open stays open, because more of it may come."""
@@ -149,6 +133,8 @@ class Channels:
     def _drain(self) -> list[Chunk]:
         out = self._out.copy()
         self._out.clear()
+        for chunk in out:
+            self.accumulator.add(chunk)
         return out
 
     def _end_all(self, *, interrupted: bool) -> None:

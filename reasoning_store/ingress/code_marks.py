@@ -27,8 +27,6 @@ _BEFORE_FENCE: Final = " \t>*+-.)0123456789"
 class CodeMarks:
     """The state of code at the end of the visible text so far."""
 
-    __slots__ = ("_begins", "_fence", "_is_first_line", "_run", "_span")
-
     def __init__(self) -> None:
         self.reset()
 

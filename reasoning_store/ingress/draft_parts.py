@@ -196,8 +196,6 @@ class DraftParts:
 class _MaskedText:
     """The text of one block on its way through the masker, and the seals that wait for its end."""
 
-    __slots__ = ("_came", "_ended", "_masker", "_seals", "_went")
-
     def __init__(self, masker: StreamMasker) -> None:
         self._masker = masker
         self._came, self._went = blake2b(), blake2b()

@@ -72,17 +72,6 @@ class WaitingThought:
 class MirroredFields:
     """The fields of one choice that may mirror each other."""
 
-    __slots__ = (
-        "_blank",
-        "_copied",
-        "_counters",
-        "_first_pieces",
-        "_waiting",
-        "_windows",
-        "first",
-        "names",
-    )
-
     def __init__(self, names: frozenset[str], counters: Counters) -> None:
         self.names = names
         self._counters = counters

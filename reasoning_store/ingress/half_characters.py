@@ -22,8 +22,6 @@ from reasoning_store.conversation.json_values import valid_text
 class HalfCharacters:
     """Mends the text of chunks; keeps the first half of a character at the end of a delta."""
 
-    __slots__ = ("_held",)
-
     def __init__(self) -> None:
         self._held: dict[int, tuple[Delta, str]] = {}
         """By choice: a delta that ended with a half, and that half."""

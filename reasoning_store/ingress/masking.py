@@ -71,8 +71,6 @@ class StreamMasker:
     when enough is new, so that pieces of any size cost the same; ``finish`` returns the rest.
     """
 
-    __slots__ = ("_held", "_masker", "_new", "_room", "_settled")
-
     def __init__(self, masker: Masker) -> None:
         self._masker = masker
         self._settled: Callable[[str], int] | None = getattr(masker, "settled", None)

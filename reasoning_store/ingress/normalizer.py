@@ -129,7 +129,7 @@ class StreamNormalizer:
         """Forget the stream: the next event is the first of another."""
         self._read_as(self._usual_api if self._api is None else self._api)
         self._is_stream = False
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Channels] = {}
         self._halves = HalfCharacters()
         self._unknown_count = 0
         self._unknown = _KeptEvents(_UNKNOWN_CHARACTERS)
@@ -261,7 +261,7 @@ class StreamNormalizer:
                 out += choice.feed(chunk)
         return out
 
-    def _begin_choice(self, number: int) -> _Choice:
+    def _begin_choice(self, number: int) -> Channels:
         counters = Counters()
         text = make_text_channel(
             self._contract,
@@ -271,9 +271,11 @@ class StreamNormalizer:
             starts_inside=self._starts_inside,
             merge=self._merge,
         )
-        choice = self._choices[number] = _Choice(
-            self._contract, text, counters, provider=self._origin.provider, number=number
+        mirrors = MirroredFields(
+            frozenset(contract_lookup.mirrored_fields(self._contract)), counters
         )
+        provider = self._origin.provider or ""
+        choice = self._choices[number] = Channels(text, mirrors, provider=provider, choice=number)
         return choice
 
     def _build(self, number: int, interrupted: bool) -> Message:
@@ -294,52 +296,8 @@ class StreamNormalizer:
         return replace(message, finish_reason=UNREAD) if self.is_unread else message
 
 
-class _Choice:
-    """One choice of a reply: its channels, and the message that comes of them."""
-
-    __slots__ = ("_channels", "accumulator", "counters")
-
-    def __init__(
-        self,
-        contract: Contract,
-        text: TextChannel,
-        counters: Counters,
-        *,
-        provider: str | None,
-        number: int,
-    ) -> None:
-        self.accumulator = Accumulator()
-        self.counters = counters
-        self._channels = Channels(
-            text,
-            MirroredFields(frozenset(contract_lookup.mirrored_fields(contract)), self.counters),
-            provider=provider or "",
-            choice=number,
-        )
-
-    @property
-    def has_block_or_end(self) -> bool:
-        """Whether a block, an end or an error came: more than the origin and the usage."""
-        return self._channels.is_finished or self.accumulator.has_block_or_end
-
-    def feed(self, chunk: Chunk) -> list[Chunk]:
-        """Return the chunks to show of one chunk."""
-        return self._collect(self._channels.feed(chunk))
-
-    def close(self, *, interrupted: bool) -> list[Chunk]:
-        """Return the chunks that end open blocks, and the finish."""
-        return self._collect(self._channels.close(interrupted=interrupted))
-
-    def _collect(self, shown: list[Chunk]) -> list[Chunk]:
-        for chunk in shown:
-            self.accumulator.add(chunk)
-        return shown
-
-
 class _KeptEvents:
     """The first events of a stream, as JSON, as far as there is room."""
-
-    __slots__ = ("_room", "events")
 
     def __init__(self, room: int) -> None:
         self.events: list[Any] = []

@@ -30,8 +30,6 @@ class OpenBlocks:
     ``unnumbered`` is the one block that the next piece without a key continues.
     """
 
-    __slots__ = ("_by_key", "_choice", "_count", "_open", "_out", "_past", "_provider")
-
     def __init__(self, provider: str, choice: int, out: list[Chunk]) -> None:
         self._provider = provider
         self._choice = choice

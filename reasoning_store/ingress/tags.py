@@ -36,7 +36,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_truth
 from reasoning_store.ingress.code_marks import CodeMarks
-from reasoning_store.ingress.markers import NO_DELIMITERS, Grammar, Scan, compile_grammar
+from reasoning_store.ingress.markers import NO_DELIMITERS, Scan, compile_grammar
 
 Kind: TypeAlias = Literal["visible", "thinking"]
 RunPhase: TypeAlias = Literal["delta", "start", "end", "removed"]
@@ -75,26 +75,6 @@ class TagFilter:
     those of a block that begins the text.
     """
 
-    __slots__ = (
-        "_awaits_block",
-        "_block",
-        "_carry",
-        "_code",
-        "_events",
-        "_finished",
-        "_grammar",
-        "_is_leading",
-        "_is_plain",
-        "_is_untouched",
-        "_kind",
-        "_leading_only",
-        "_needs_label",
-        "_rejoinable",
-        "_starts_inside",
-        "_trigger",
-        "_whole_grammar",
-    )
-
     def __init__(
         self,
         tags: Iterable[str] | None = None,
@@ -105,7 +85,8 @@ class TagFilter:
         code_is_text: bool = False,
         leading_only: bool = False,
     ) -> None:
-        self._whole_grammar = compile_grammar(tags, markers)
+        self._grammar = compile_grammar(tags, markers)
+        self._outside = (NO_DELIMITERS if leading_only else self._grammar).outside
         self._code = CodeMarks() if code_is_text else None
         self._leading_only = leading_only
         self._starts_inside = check_truth("starts_inside", starts_inside)
@@ -114,16 +95,14 @@ class TagFilter:
 
     def reset(self) -> None:
         """Forget the text, keep the options."""
-        self._look_for(self._whole_grammar)
         if self._code is not None:
             self._code.reset()
-        self._awaits_block = self._leading_only  # only white space has come
         self._needs_label = False  # a delimiter has come that a label may follow
         self._kind: Kind = "thinking" if self._starts_inside else "visible"
         self._block = 0
         self._carry = ""  # held by the first lexer, in the channel that is open
         self._rejoinable = ""  # held by the second lexer, always visible text
-        self._is_leading = self._starts_inside  # a redundant open may still come
+        self._is_leading = self._starts_inside or self._leading_only  # only white space has come
         self._is_untouched = self._starts_inside  # nothing of the prompt's block has come
         self._finished = False
         self._update_plain()
@@ -131,7 +110,7 @@ class TagFilter:
     def feed(self, delta: str) -> list[Run]:
         """Return the runs that are certain after this piece of text."""
         try:
-            if self._is_plain and self._trigger not in delta:
+            if self._is_plain and self._grammar.trigger not in delta:
                 if self._code is not None and self._kind == "visible":
                     self._code.read(delta)
                 return [_new(Run, (self._kind, delta, self._block, "delta"))] if delta else []
@@ -152,8 +131,6 @@ class TagFilter:
             runs.append(Run("visible", self._rejoinable, self._block))
             self._rejoinable = ""
         self._is_leading = self._is_leading and not carry
-        if self._awaits_block and carry:
-            self._pass_rest()
         if self._code is not None:
             self._code.reset()  # no code reaches beyond its text
         self._update_plain()
@@ -172,23 +149,23 @@ class TagFilter:
         For a caller that knows from elsewhere that the text begins with the answer.
         """
         runs: list[Run] = []
-        if self._is_leading:
+        if self._is_leading and self._kind == "thinking":
             if not self._is_untouched:  # white space has come, and is thought text
                 self._add_event("thinking", "", "end", runs)
                 self._block += 1
-            self._kind = "visible"
-            self._is_leading = self._is_untouched = False
-            self._update_plain()
+            self._begin_visible(is_leading=self._leading_only)
         return runs
 
     def begin_next(self) -> None:
         """Begin another text of one message: it is the first only if that has not begun."""
-        is_first = self._is_leading or self._awaits_block
+        is_first = self._is_leading
         self.reset()
         if not is_first:
-            self.begin_outside()
-            if self._leading_only:
-                self._pass_rest()
+            self._begin_visible(is_leading=False)
+
+    def _begin_visible(self, *, is_leading: bool) -> None:
+        self._kind, self._is_untouched, self._is_leading = "visible", False, is_leading
+        self._update_plain()
 
     @property
     def held(self) -> str:
@@ -214,7 +191,8 @@ class TagFilter:
             raise InvalidCall("the filter is finished", hint="reset() begins a new text")
         if not isinstance(delta, str):
             raise _not_a_text(delta)
-        if self._is_plain and not self._trigger and not self._grammar.triggers.search(delta):
+        grammar = self._grammar
+        if self._is_plain and not grammar.trigger and not grammar.triggers.search(delta):
             if self._code is not None and self._kind == "visible":
                 self._code.read(delta)
             return [Run(self._kind, delta, self._block)] if delta else []
@@ -232,11 +210,8 @@ class TagFilter:
                 if self._needs_label:
                     break
             thinking = self._kind == "thinking"
-            scan = self._grammar.inside if thinking else self._grammar.outside
+            scan = grammar.inside if thinking else self._outside
             stop, delimiter = self._find_delimiter(scan, text, start)
-            if self._awaits_block and not thinking and self._is_begun(text[start:stop], delimiter):
-                self._pass_rest()
-                continue
             if stop > start and thinking:
                 self._add_thought(text[start:stop], runs)
             elif stop > start:
@@ -257,20 +232,25 @@ class TagFilter:
         return runs
 
     def _read_beginning(self, text: str, runs: list[Run]) -> int:
-        """Read the beginning of a block that the prompt opened; return where to go on.
+        """Read the beginning of a text, or of the prompt's block; return where to go on.
 
-        White space is thought text and decides nothing, a redundant open is removed, and
-        anything else ends the beginning.
+        White space decides nothing, an open begins the block or is redundant, and anything else
+        ends the beginning.
         """
         if self._is_untouched and text:
             self._is_untouched = False
             self._add_event("thinking", "", "start", runs)
         start = len(text) - len(text.lstrip())
-        if start:
+        if start and self._kind == "thinking":
             self._add_thought(text[:start], runs)
+        elif start:
+            self._add_visible(text[:start], runs, cut=False)
         opening = self._grammar.opening
         if found := opening.find.match(text, start):
-            self._add_event("thinking", found.group(), "removed", runs)
+            if self._kind == "thinking":
+                self._add_event("thinking", found.group(), "removed", runs)
+            else:
+                self._take_delimiter(found.group(), runs)
             start = found.end()
         elif start == len(text) or opening.might.match(text, start):
             return start
@@ -288,22 +268,6 @@ class TagFilter:
         held = start == len(text) or any(scan.might.match(text, start) for scan in scans)
         self._needs_label = grammar.label is not None and held
         return start
-
-    def _is_begun(self, text: str, delimiter: re.Match[str] | None) -> bool:
-        """Whether a text begins with anything but a block."""
-        if text.strip() or delimiter is None:
-            return bool(text.strip())
-        return self._grammar.opening.find.fullmatch(delimiter.group()) is None
-
-    def _pass_rest(self) -> None:
-        """Take all that follows for text."""
-        self._awaits_block = False
-        self._look_for(NO_DELIMITERS)
-        self._update_plain()
-
-    def _look_for(self, grammar: Grammar) -> None:
-        self._grammar = grammar
-        self._trigger = grammar.trigger
 
     def _find_delimiter(
         self, scan: Scan, text: str, start: int
@@ -324,8 +288,6 @@ class TagFilter:
             self._add_event("thinking", token, "end", runs)
             self._kind = "visible"
             self._block += 1
-            if self._leading_only:
-                self._pass_rest()
         elif self._grammar.opening.find.fullmatch(token):
             self._kind = "thinking"
             self._add_event("thinking", token, "start", runs)
@@ -349,7 +311,7 @@ class TagFilter:
             return
         if cut:
             edge = max(0, len(text) - self._grammar.reach)
-            begun = self._grammar.outside.might.search(text, edge)
+            begun = self._outside.might.search(text, edge)
             if begun is not None:
                 self._rejoinable = text[begun.start() :]
                 text = text[: begun.start()]
@@ -368,7 +330,7 @@ class TagFilter:
         text = self._rejoinable + text
         start = 0
         while True:
-            stop, delimiter = self._find_delimiter(self._grammar.outside, text, start)
+            stop, delimiter = self._find_delimiter(self._outside, text, start)
             if stop > start:
                 runs.append(Run("visible", text[start:stop], self._block))
             if delimiter is None:
@@ -388,7 +350,6 @@ class TagFilter:
             or self._rejoinable
             or self._is_leading
             or self._needs_label
-            or self._awaits_block
             or self._finished
         )
 

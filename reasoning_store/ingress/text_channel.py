@@ -55,23 +55,6 @@ class TextChannel:
     The filter gives its events (``events=True``); None leaves the text as it is.
     """
 
-    __slots__ = (
-        "_after_delimiter",
-        "_counters",
-        "_filter",
-        "_has_native",
-        "_is_blank",
-        "_is_copy",
-        "_length",
-        "_line_ends",
-        "_may_lack_open",
-        "_merge",
-        "_pending",
-        "_shown",
-        "_stray_opens",
-        "held_back",
-    )
-
     def __init__(
         self,
         tag_filter: TagFilter | None,
@@ -82,7 +65,7 @@ class TextChannel:
         may_lack_open: bool = False,
     ) -> None:
         self._filter = tag_filter
-        self._counters = counters
+        self.counters = counters
         self._merge = merge
         self._stray_opens = stray_opens
         self._may_lack_open = may_lack_open
@@ -148,7 +131,7 @@ class TextChannel:
             if repeats:
                 self._leave_out()
             elif self._stray_opens and turn_ended:
-                self._counters.extracted_blocks -= not self._is_blank
+                self.counters.extracted_blocks -= not self._is_blank
                 self._give_held_back("visible", out)
             else:
                 self._give_held_back("thinking", out)
@@ -177,7 +160,7 @@ class TextChannel:
     def _read_delimiter(self, run: Run, out: list[Run]) -> None:
         self._after_delimiter = run.phase != "removed" or not self._shown
         text, self._line_ends = self._line_ends + run.text, ""
-        self._counters.stripped_delimiters += bool(run.text)
+        self.counters.stripped_delimiters += bool(run.text)
         if run.phase == "removed" and self._pending is not None:
             self._pending = self._pending._replace(text=self._pending.text + text)
             return
@@ -201,8 +184,8 @@ class TextChannel:
             return
         if run.phase != "removed":
             out.append(run)
-        elif len(self._counters.removed) < _MOST_REMOVED:
-            self._counters.removed.append({"at": self._length, "text": run.text})
+        elif len(self.counters.removed) < _MOST_REMOVED:
+            self.counters.removed.append({"at": self._length, "text": run.text})
 
     def _after_line_ends(self, text: str) -> str:
         if self._after_delimiter:
@@ -236,7 +219,7 @@ class TextChannel:
     def _add_thought(self, text: str, out: list[Run]) -> None:
         if self._is_blank and text and not text.isspace():
             self._is_blank = False
-            self._counters.extracted_blocks += 1
+            self.counters.extracted_blocks += 1
         if text and (self._is_copy or self._stray_opens):
             self.held_back.append(text)
         elif text:
@@ -251,7 +234,7 @@ class TextChannel:
             self._show(ends, out)
 
     def _leave_out(self) -> None:
-        self._counters.suppressed_duplicates += 1
+        self.counters.suppressed_duplicates += 1
         self.held_back.clear()
 
     def _give_held_back(self, kind: Kind, out: list[Run]) -> None:

@@ -1,9 +1,9 @@
 """Cohere's v2 chat: events for each content item and tool call, or a whole message.
 
 A content item is thinking or text and has an index. Older models write their plan into
-``tool_plan`` before their calls: that is thinking too. Citations are held until their text has
-ended, and are sent with it; those of other content are chunks of their own. A whole message is
-read as the events that would have streamed it.
+``tool_plan`` before their calls: that is thinking too. Citations belong to the text that they name,
+or to the last one; those of other content are a block of their own. A whole message is read as the
+events that would have streamed it.
 
 In a request a model's message is a list of thoughts and texts in their order, with its plan
 (``tool_plan``), its calls and the citations of its texts in fields of their own. A tool's result is
@@ -29,7 +29,6 @@ from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
-    OriginChunk,
     Phase,
     ReasoningChunk,
     TextChunk,
@@ -81,60 +80,40 @@ class CohereReader(EventReader):
     id = "cohere.chat"
 
     def reset(self) -> None:
-        self._thinking: set[int] = set()
-        self._texts: set[int] = set()
-        self._ended: set[int] = set()
         self._calls: set[int] = set()
-        self._text_index: int | None = None
-        self._citations: dict[int, list[Any]] = {}
-        self._cited: set[int] = set()
+        self._last_text = -1
+        self._citations: dict[int, list[Any]] = {}  # of each text
         self._apart: list[Any] = []
-        self._named = False
+        self._is_named = False
 
     def _message_start(self, event: Event) -> list[Chunk]:
-        response_id = optional_string_field(event, "id")
-        if self._named or response_id is None:
-            return []
-        self._named = True
-        return [OriginChunk(response_id=response_id)]
+        named = self.read_origin(event)
+        was_named, self._is_named = self._is_named, self._is_named or bool(named)
+        return [] if was_named else named
 
     def _content_start(self, event: Event) -> list[Chunk]:
         index, content = index_field(event, "index"), mapping_field(_message(event), "content")
         kind = content.get("type", next(iter(content.keys() & {"thinking", "text"}), None))
         if kind == "thinking":
             text = optional_string_field(content, "thinking") or ""
-            self._thinking.add(index)
             return [self._thinking_chunk(index, "start", text)]
         if kind == "text":
-            text = optional_string_field(content, "text") or ""
-            return self._text(index, text)
+            return self._text(index, optional_string_field(content, "text") or "")
         if not isinstance(kind, str):
             raise Malformed
         return [BlockChunk(block=RawBlock(data=content))]
 
     def _content_delta(self, event: Event) -> list[Chunk]:
         index, content = index_field(event, "index"), mapping_field(_message(event), "content")
-        thought, text = (
-            optional_string_field(content, "thinking"),
-            optional_string_field(content, "text"),
-        )
+        thought, text = (optional_string_field(content, name) for name in ("thinking", "text"))
         if thought is None and text is None:
             raise Malformed
-        out: list[Chunk] = []
-        if thought:
-            self._thinking.add(index)
-            out.append(self._thinking_chunk(index, "delta", thought))
-        return [*out, *self._text(index, text or "")]
+        thoughts = [self._thinking_chunk(index, "delta", thought)] if thought else []
+        return [*thoughts, *self._text(index, text or "")]
 
     def _content_end(self, event: Event) -> list[Chunk]:
         index = index_field(event, "index")
-        if index in self._thinking:
-            self._thinking.discard(index)
-            return [self._thinking_chunk(index, "end", "")]
-        if index in self._ended:
-            return []
-        self._ended.add(index)
-        return self._citation_chunks(index)
+        return [] if index in self._citations else [self._thinking_chunk(index, "end", "")]
 
     def _thinking_chunk(self, index: int, phase: Phase, text: str) -> Chunk:
         return ReasoningChunk(
@@ -148,8 +127,8 @@ class CohereReader(EventReader):
     def _text(self, index: int, text: str) -> list[Chunk]:
         if not text:
             return []
-        self._texts.add(index)
-        self._text_index = index
+        self._citations.setdefault(index, [])
+        self._last_text = index
         return [TextChunk(text=text, content_index=index)]
 
     def _tool_plan(self, event: Event) -> list[Chunk]:
@@ -186,32 +165,23 @@ class CohereReader(EventReader):
 
     def _read_citation(self, event: Event) -> list[Chunk]:
         citation = mapping_field(_message(event), "citations")
-        index, kind = (
-            optional_index_field(citation, "content_index"),
-            optional_string_field(citation, "type"),
-        )
-        index = self._text_index if index is None else index
-        if kind in _OF_TEXT and index is not None and index in self._texts:
-            self._citations.setdefault(index, []).append(citation)
-            self._cited.add(index)
-        else:
-            self._apart.append(citation)
+        kind = optional_string_field(citation, "type")
+        index = optional_index_field(citation, "content_index")
+        index = self._last_text if index is None else index
+        fits = kind in _OF_TEXT and index in self._citations
+        (self._citations[index] if fits else self._apart).append(citation)
         return []
 
-    def _citation_chunks(self, index: int) -> list[Chunk]:
-        if index not in self._cited:
-            return []
-        self._cited.discard(index)
-        metadata = {"citations": list(self._citations[index])}
-        return [TextChunk(text="", content_index=index, metadata=metadata)]
-
     def flush(self) -> list[Chunk]:
-        """Return the citations that wait: their text has ended, or will not any more."""
-        out = [chunk for index in sorted(self._cited) for chunk in self._citation_chunks(index)]
-        if self._apart:
-            out.append(BlockChunk(block=RawBlock(data={"citations": self._apart})))
-            self._apart = []
-        return out
+        """Return the citations: of each text, and of other content."""
+        cited, self._citations = self._citations, {}
+        apart, self._apart = self._apart, []
+        out: list[Chunk] = [
+            TextChunk(text="", content_index=index, metadata={"citations": listed})
+            for index, listed in cited.items()
+            if listed
+        ]
+        return [*out, BlockChunk(block=RawBlock(data={"citations": apart}))] if apart else out
 
     def _message_end(self, event: Event) -> list[Chunk]:
         named = self._message_start(event)

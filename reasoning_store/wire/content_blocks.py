@@ -25,8 +25,6 @@ Data = Mapping[str, Any]
 class BlockReader(ABC):
     """Reads one content block that has begun; a malformed delta is refused and changes nothing."""
 
-    __slots__ = ("number", "provider")
-
     def __init__(self, number: int, provider: str) -> None:
         self.number = number
         self.provider = provider
@@ -43,7 +41,6 @@ class BlockReader(ABC):
 class ThoughtReader(BlockReader):
     """A thought, in the clear or not."""
 
-    __slots__ = ()
     source: ClassVar[str]
 
     def stop(self) -> list[Chunk]:
@@ -63,8 +60,6 @@ class ThoughtReader(BlockReader):
 
 class TextReader(BlockReader):
     """Visible text, and its citations."""
-
-    __slots__ = ("citations",)
 
     def __init__(self, number: int, provider: str) -> None:
         super().__init__(number, provider)
@@ -89,8 +84,6 @@ class TextReader(BlockReader):
 
 class CallReader(BlockReader):
     """A call of the application's tools."""
-
-    __slots__ = ("_begun", "_input")
 
     def open_call(self, call_id: str, name: str, whole: Any, metadata: Any) -> list[Chunk]:
         """Return the chunks of its beginning; ``whole`` is its input where no piece comes."""
@@ -125,17 +118,7 @@ class OpenBlocks:
         self._open[place, kind] = block
         self.begun += 1
 
-    def stop(self, place: int) -> list[Chunk]:
-        """Return the chunks of the end of what is open at a place."""
-        return self._stop([key for key in self._open if key[0] == place])
-
-    def stop_all(self) -> list[Chunk]:
-        """Return the chunks of the end of every block."""
-        return self._stop([*self._open])
-
-    def stop_kind(self, kind: str) -> list[Chunk]:
-        """Return the chunks of the end of every block of a kind."""
-        return self._stop([key for key in self._open if key[1] == kind])
-
-    def _stop(self, keys: list[tuple[int, str]]) -> list[Chunk]:
-        return [chunk for key in keys for chunk in self._open.pop(key).stop()]
+    def stop(self, place: int | None = None, kind: str | None = None) -> list[Chunk]:
+        """Return the chunks of the end of every block: of one place, of one kind, or of all."""
+        ended = [key for key in self._open if place in (None, key[0]) and kind in (None, key[1])]
+        return [chunk for key in ended for chunk in self._open.pop(key).stop()]

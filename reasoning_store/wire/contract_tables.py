@@ -188,14 +188,9 @@ def _laid_over(
 def resolve_likes(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables, with the rules of the row that a row names as ``like`` filled in."""
     rows: list[Mapping[str, Any]] = []
+    ids = {row["id"]: row["id"] for row in data["host"]}
     for row in data["contract"]:
-        if "like" in row:
-            named = (row["like"], row["api"], None)
-            like = [r for r in rows if (r.get("provider"), r["api"], r.get("models")) == named]
-            if not like:
-                raise ValueError(f"contracts.toml has no row of {row['like']} before {dict(row)}")
-            row = {**like[0], **{key: value for key, value in row.items() if key != "like"}}
-        rows.append(row)
+        rows.append(_laid_over(rows, row, ids) if "like" in row else row)
     return {**data, "contract": rows}
 
 

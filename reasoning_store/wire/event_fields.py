@@ -173,8 +173,6 @@ def optional_mapping(value: Any, name: str, wrong: list[Any]) -> Mapping[str, An
 class StreamedText:
     """The pieces of one text that arrived, so that an end that repeats them adds nothing."""
 
-    __slots__ = ("pieces",)
-
     def __init__(self) -> None:
         self.pieces: list[str] = []
 

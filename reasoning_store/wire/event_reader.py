@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
-from reasoning_store.conversation.chunks import Chunk, FinishChunk, OriginChunk
+from reasoning_store.conversation.chunks import Chunk, FinishChunk, OriginChunk, UsageChunk
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.event_fields import (
     DONE,
@@ -21,7 +21,7 @@ from reasoning_store.wire.event_fields import (
 )
 from reasoning_store.wire.protocol import Event, ProtocolReader
 from reasoning_store.wire.ui_messages import reader as thinking_events
-from reasoning_store.wire.usage_counts import Places, read_usage
+from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
 
 
 class EventReader(ProtocolReader):
@@ -77,18 +77,16 @@ class EventReader(ProtocolReader):
         return [OriginChunk(metadata=metadata)] if metadata else []
 
     def read_usage(
-        self,
-        value: Any,
-        places: Places,
-        *,
-        cache_apart: bool = False,
-        reasoning_apart: bool = False,
+        self, value: Any, places: Places, *, name: str = "usage", cache_apart: bool = False
     ) -> list[Chunk]:
-        """Return the usage of a report."""
-        report = optional_mapping(value, "usage", self.wrong)
+        """Return the usage of a report, which has this name."""
+        report = optional_mapping(value, name, self.wrong)
         if report is None:
             return []
-        return read_usage(report, places, cache_apart=cache_apart, reasoning_apart=reasoning_apart)
+        counts = read_counts(report, places)
+        apart = self._contract.reading.output_excludes_reasoning
+        usage = make_usage(counts, report, cache_apart=cache_apart, reasoning_apart=apart)
+        return [UsageChunk(usage=usage)]
 
     def read_finish(self, reason: Any) -> list[Chunk]:
         """Return the end, where there is a reason for it."""

@@ -39,8 +39,6 @@ class _Lines:
     A line over the bound comes out as its first byte, marked as not whole.
     """
 
-    __slots__ = ("_after_cr", "_bound", "_buffer", "_cr_ends", "_finished", "_first", "_over")
-
     def __init__(self, bound: int, *, cr_ends: bool) -> None:
         self._bound = bound
         self._cr_ends = cr_ends
@@ -101,8 +99,6 @@ class JSONEvents:
     (heartbeats) are left out. The names of events are left out, too: every provider that names
     them repeats the name in the JSON.
     """
-
-    __slots__ = ("_bound", "_data", "_done", "_is_oversized", "_lines", "_size")
 
     def __init__(self, *, max_line: int = MAX_LINE) -> None:
         self._lines = _Lines(max_line, cr_ends=True)
@@ -167,8 +163,6 @@ class NDJSONDecoder:
     Feed it the bytes as they arrive, cut anywhere. A line that is no JSON comes out as the string
     that it is, one of more than ``max_line`` bytes as an empty string.
     """
-
-    __slots__ = ("_lines",)
 
     def __init__(self, *, max_line: int = MAX_LINE) -> None:
         self._lines = _Lines(max_line, cr_ends=False)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from reasoning_store.conversation.blocks import Usage
-from reasoning_store.conversation.chunks import Chunk, UsageChunk
 from reasoning_store.wire.body_path import value_at
 from reasoning_store.wire.event_fields import whole_number
 
@@ -43,16 +42,3 @@ def make_usage(
     if reasoning_apart and reasoning is not None:
         output_tokens = (output_tokens or 0) + reasoning  # some hosts leave out a count of zero
     return Usage(**{**counts, "input": input_tokens, "output": output_tokens}, raw=raw)
-
-
-def read_usage(
-    report: Mapping[str, Any],
-    places: Places,
-    *,
-    cache_apart: bool = False,
-    reasoning_apart: bool = False,
-) -> list[Chunk]:
-    """Return the chunk of a report."""
-    counts = read_counts(report, places)
-    usage = make_usage(counts, report, cache_apart=cache_apart, reasoning_apart=reasoning_apart)
-    return [UsageChunk(usage=usage)]

@@ -98,14 +98,14 @@ def test_the_good_parts_of_an_event_count(event: dict[str, Any]) -> None:
     assert (message.metadata or {})["unknownChunks"] == 1
 
 
-def test_the_good_blocks_of_a_message_count_and_its_bad_ones_are_one_unknown() -> None:
-    """A whole message is one event."""
+def test_the_good_blocks_of_a_message_count_and_each_bad_one_is_unknown() -> None:
+    """As if they had streamed."""
     content = [None, {"type": "text", "text": "Yes"}, {"type": "thinking", "thinking": 5}, {}]
 
     message = whole({"content": content, "stop_reason": "end_turn"})
 
     assert (message.text, message.finish_reason) == ("Yes", "end_turn")
-    assert (message.metadata or {})["unknownChunks"] == 1
+    assert (message.metadata or {})["unknownChunks"] == 3
 
 
 def test_long_blocks_are_read_in_steps_in_proportion() -> None:

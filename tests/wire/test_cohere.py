@@ -373,5 +373,5 @@ def test_reset_forgets_the_stream() -> None:
         adapter.parse_chunk(item)
     adapter.reset()
 
-    assert adapter.parse_chunk({"type": "content-end", "index": 0}) == []
+    assert adapter.parse_chunk(note) == []
     assert len(adapter.parse_chunk({"type": "message-start", "id": "m1"})) == 1

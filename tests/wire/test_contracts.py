@@ -131,10 +131,11 @@ def test_a_row_that_is_like_another_says_the_rest_as_that_one_does() -> None:
     one = {"provider": "deepseek", "api": "openai.chat", "returns_in": "reasoning", "opaque": True}
     other = {"provider": "zai", "api": "openai.chat", "like": "deepseek", "returns_in": "thinking"}
 
-    told = contract_tables.resolve_likes({"contract": [one, other]})
+    hosts = [{"id": "deepseek"}, {"id": "zai"}]
+    told = contract_tables.resolve_likes({"contract": [one, other], "host": hosts})
     assert told["contract"][1] == {**one, "provider": "zai", "returns_in": "thinking"}
-    with pytest.raises(ValueError, match="no row of deepseek"):
-        contract_tables.resolve_likes({"contract": [other]})
+    with pytest.raises(ValueError, match="no contract of deepseek"):
+        contract_tables.resolve_likes({"contract": [other], "host": hosts})
 
 
 @each("case", all_cases())

@@ -49,7 +49,6 @@ BEGINS: Final = frozenset({"thinking", "text"})
 class ThinkingReader(ThoughtReader):
     """A thought and its signature; either may be empty, and the block is real (EC-002)."""
 
-    __slots__ = ()
     source = "thinking"
 
     def open(self, data: Data) -> list[Chunk]:
@@ -74,7 +73,6 @@ class ThinkingReader(ThoughtReader):
 class RedactedReader(ThinkingReader):
     """Thinking that arrives whole, as ciphertext, in the event that opens it."""
 
-    __slots__ = ()
     source = "redacted_thinking"
 
     def open(self, data: Data) -> list[Chunk]:
@@ -85,8 +83,6 @@ class RedactedReader(ThinkingReader):
 
 class CitedTextReader(TextReader):
     """Visible text, and its citations."""
-
-    __slots__ = ()
 
     def open(self, data: Data) -> list[Chunk]:
         text = string_field(data, "text")
@@ -107,8 +103,6 @@ class CitedTextReader(TextReader):
 class ToolUseReader(CallReader):
     """A call of the application's tools."""
 
-    __slots__ = ()
-
     def open(self, data: Data) -> list[Chunk]:
         extra = other_fields(data, ("type", "id", "name", "input"))
         whole = plain_value(data.get("input"))
@@ -120,8 +114,6 @@ class ToolUseReader(CallReader):
 
 class OtherReader(BlockReader):
     """A block of Anthropic's own tools, or of a kind that is newer than this code."""
-
-    __slots__ = ("_citations", "_data", "_deltas", "_input")
 
     def open(self, data: Data) -> list[Chunk]:
         self._data = dict(data)

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Final
 from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
-    UnknownChunk,
     UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
@@ -29,7 +28,6 @@ from reasoning_store.wire.event_fields import (
     other_fields,
     plain_value,
     string_field,
-    with_unknown_part,
 )
 from reasoning_store.wire.event_reader import EventReader
 from reasoning_store.wire.protocol import Event
@@ -65,7 +63,7 @@ class AnthropicReader(EventReader):
 
     def flush(self) -> list[Chunk]:
         """Return the blocks of Anthropic's own that the stream did not live to end."""
-        return self._open.stop_kind("other")
+        return self._open.stop(kind="other")
 
     def type_of(self, event: Event) -> Any:
         # An error that is sent in place of an event has no type.
@@ -174,17 +172,9 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
     if message.get("role", "assistant") != "assistant":
         raise WireError("anthropic.messages: the message's role is not assistant")
     adapter = AnthropicReader(contract)
-    wrong: list[Any] = []
-    chunks: list[Chunk] = []
     events: list[dict[str, Any]] = [{"type": "message_start", "message": message}]
     for place, block in enumerate(content):
         events.append({"type": "content_block_start", "index": place, "content_block": block})
         events.append({"type": "content_block_stop", "index": place})
     events.append({"type": "message_delta", "delta": message})
-    for event in events:
-        for chunk in adapter.parse_chunk(event):
-            if isinstance(chunk, UnknownChunk):
-                wrong.append(chunk.raw)
-            else:
-                chunks.append(chunk)
-    return with_unknown_part(chunks, wrong)
+    return [chunk for event in events for chunk in adapter.parse_chunk(event)]

@@ -47,7 +47,6 @@ _REDACTED_METADATA: Final = {"block_type": "redactedContent", "encoding": "base6
 class ReasoningReader(ThoughtReader):
     """A thought, signed (Claude) or not (DeepSeek, gpt-oss, Nova)."""
 
-    __slots__ = ()
     source = "reasoningContent.reasoningText"
 
     def add_delta(self, delta: Data) -> list[Chunk]:
@@ -61,7 +60,6 @@ class ReasoningReader(ThoughtReader):
 class RedactedReader(ThoughtReader):
     """A thought that is ciphertext."""
 
-    __slots__ = ("_pieces",)
     source = "reasoningContent.redactedContent"
 
     def __init__(self, number: int, provider: str) -> None:
@@ -89,8 +87,6 @@ class RedactedReader(ThoughtReader):
 class CitedTextReader(TextReader):
     """Visible text, and its citations."""
 
-    __slots__ = ()
-
     def add_delta(self, delta: Data) -> list[Chunk]:
         if "citation" in delta:
             return self.add_citation(as_json(mapping_field(delta, "citation")))
@@ -99,8 +95,6 @@ class CitedTextReader(TextReader):
 
 class ToolUseReader(CallReader):
     """A call of the application's tools."""
-
-    __slots__ = ()
 
     def open(self, data: Data) -> list[Chunk]:
         extra = as_json(other_fields(data, ("toolUseId", "name", "input", "type")))
@@ -113,8 +107,6 @@ class ToolUseReader(CallReader):
 
 class OtherReader(BlockReader):
     """A block of Bedrock's own tools, or an image: whole once it stops."""
-
-    __slots__ = ("_content", "_data", "_image", "_input", "_kind")
 
     def open(self, kind: str, data: Data) -> list[Chunk]:
         self._kind = kind

@@ -77,7 +77,7 @@ class BedrockReader(EventReader):
 
     def flush(self) -> list[Chunk]:
         """Return the blocks of Bedrock's own that the stream did not live to end."""
-        return self._open.stop_kind("other")
+        return self._open.stop(kind="other")
 
     def type_of(self, event: Event) -> Any:
         if isinstance(event.get("type"), str):
@@ -152,7 +152,7 @@ class BedrockReader(EventReader):
     def _message_stop(self, event: Event) -> list[Chunk]:
         stop = mapping_field(event, "messageStop")
         reason = string_field(stop, "stopReason")
-        return [*self._whole(stop), *self._open.stop_all(), FinishChunk(reason=reason)]
+        return [*self._whole(stop), *self._open.stop(), FinishChunk(reason=reason)]
 
     def _read_metadata(self, event: Event) -> list[Chunk]:
         data = mapping_field(event, "metadata")

@@ -28,8 +28,6 @@ _VALUES: Final[Mapping[str, tuple[type, ...]]] = {
 class ArgumentPieces:
     """The pieces of one call's arguments so far, by path."""
 
-    __slots__ = ("_strings", "_values")
-
     def __init__(self) -> None:
         self._values: dict[Path, Any] = {}
         self._strings: dict[Path, list[str]] = {}

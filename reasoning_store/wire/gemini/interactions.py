@@ -28,7 +28,6 @@ from reasoning_store.conversation.chunks import (
     TextChunk,
     ToolCallChunk,
     UnknownChunk,
-    UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire import call_ids
@@ -42,10 +41,9 @@ from reasoning_store.wire.event_fields import (
     string_field,
 )
 from reasoning_store.wire.event_reader import EventReader
-from reasoning_store.wire.gemini.spellings import as_json
+from reasoning_store.wire.gemini.spellings import as_json, text_of
 from reasoning_store.wire.media import from_base64
 from reasoning_store.wire.protocol import Event
-from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 _SOURCE: Final[Mapping[str, Any]] = {"sourceField": "thought.summary"}
 _THOUGHT: Final[Mapping[str, Any]] = {**_SOURCE, "providerMetadata": {"step_type": "thought"}}
@@ -119,7 +117,7 @@ class InteractionsReader(EventReader):
 
     def _read_created(self, event: Event) -> list[Chunk]:
         interaction = mapping_field(event, "interaction")
-        response_id, model = (_string_or_none(interaction, name) for name in ("id", "model"))
+        response_id, model = (text_of(interaction.get(name)) for name in ("id", "model"))
         if self._response_id is not None or not (response_id or model):
             return []
         self._response_id = response_id or ""
@@ -132,7 +130,7 @@ class InteractionsReader(EventReader):
         interaction = event.get("interaction")
         interaction = interaction if isinstance(interaction, Mapping) else {}
         origin = self._read_created({"interaction": interaction})
-        reason = _string_or_none(interaction, "status")
+        reason = text_of(interaction.get("status"))
         left = [chunk for index in list(self._steps) for chunk in self._close(index)]
         return [
             *origin,
@@ -263,7 +261,7 @@ class InteractionsReader(EventReader):
 
     def _media(self, index: int, step: _Step, content: Event) -> list[Chunk]:
         kind: Any = content["type"] if content["type"] in get_args(MediaKind) else "file"
-        data, url = _string_or_none(content, "data"), _string_or_none(content, "uri")
+        data, url = text_of(content.get("data")), text_of(content.get("uri"))
         if data is None and url is None:
             raise Malformed
         decoded = from_base64(data)
@@ -271,7 +269,7 @@ class InteractionsReader(EventReader):
             raise Malformed
         block = MediaBlock(
             kind=kind,
-            mime_type=_string_or_none(content, "mime_type") or "application/octet-stream",
+            mime_type=text_of(content.get("mime_type")) or "application/octet-stream",
             data=decoded,
             url=url if data is None else None,
             provider_metadata=other_fields(content, ("type", "data", "uri", "mime_type")) or None,
@@ -291,7 +289,7 @@ class InteractionsReader(EventReader):
     # Calls
 
     def _call_step(self, index: int, step: _Step, body: Event) -> list[Chunk]:
-        name, call_id = string_field(body, "name"), _string_or_none(body, "id")
+        name, call_id = string_field(body, "name"), text_of(body.get("id"))
         arguments = body.get("arguments")
         if not isinstance(arguments, Mapping | None):
             raise Malformed
@@ -329,14 +327,7 @@ class InteractionsReader(EventReader):
         return []
 
     def _usage(self, reported: Any) -> list[Chunk]:
-        if not isinstance(reported, Mapping):
-            return []
-        usage = make_usage(
-            read_counts(reported, _COUNTS),
-            as_json(reported),
-            reasoning_apart=self._contract.reading.output_excludes_reasoning,
-        )
-        return [UsageChunk(usage=usage)]
+        return self.read_usage(as_json(reported), _COUNTS)
 
     events: ClassVar = {
         "interaction.created": _read_created,
@@ -406,8 +397,3 @@ def _mapping_or_empty(value: Any) -> Event:
     if not isinstance(value, Mapping):
         raise Malformed
     return value
-
-
-def _string_or_none(data: Event, name: str) -> str | None:
-    value = data.get(name)
-    return value if isinstance(value, str) and value else None

@@ -12,11 +12,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, get_args
+from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation.blocks import (
     MediaBlock,
-    MediaKind,
     RawBlock,
 )
 from reasoning_store.conversation.chunks import (
@@ -27,6 +26,7 @@ from reasoning_store.conversation.chunks import (
     ToolCallChunk,
 )
 from reasoning_store.wire import call_ids
+from reasoning_store.wire.content_parts import media_kind
 from reasoning_store.wire.event_fields import Malformed
 from reasoning_store.wire.gemini.arguments import ArgumentPieces
 from reasoning_store.wire.gemini.spellings import as_json, field, spellings, text_of
@@ -59,17 +59,6 @@ class _OpenCall:
 
 class Candidate:
     """How far one candidate has come. A part that is refused leaves no trace in it."""
-
-    __slots__ = (
-        "_blocks",
-        "_call",
-        "_calls",
-        "_choice",
-        "_provider",
-        "_run",
-        "_text",
-        "response_id",
-    )
 
     def __init__(self, choice: int, provider: str) -> None:
         self.response_id: str | None = None
@@ -279,9 +268,8 @@ def _media(
     url: str | None = None,
 ) -> MediaBlock:
     mime = text_of(field(about, "mimeType")) or _UNSTATED
-    kind: Any = mime.partition("/")[0]
     return MediaBlock(
-        kind=kind if kind in get_args(MediaKind) else "file",
+        kind=media_kind(mime),
         mime_type=mime,
         name=text_of(field(about, "displayName")),
         data=data,

@@ -18,7 +18,6 @@ from reasoning_store.conversation.chunks import (
     ErrorChunk,
     FinishChunk,
     OriginChunk,
-    UsageChunk,
 )
 from reasoning_store.conversation.errors import WireError
 from reasoning_store.wire.contract import Contract
@@ -33,7 +32,6 @@ from reasoning_store.wire.gemini import interactions as gemini_interactions
 from reasoning_store.wire.gemini.parts import Candidate
 from reasoning_store.wire.gemini.spellings import as_json, field, spellings, text_of
 from reasoning_store.wire.protocol import Event
-from reasoning_store.wire.usage_counts import make_usage, read_counts
 
 _RESPONSE: Final = frozenset(
     {
@@ -130,7 +128,8 @@ class GeminiReader(EventReader):
             out.append(OriginChunk(metadata={"promptFeedback": as_json(feedback)}))
         if reason := text_of(field(feedback, "blockReason")):
             self._finishes[0] = FinishChunk(reason=reason)
-        out += self._usage(event)
+        report = as_json(field(event, "usageMetadata"))
+        out += self.read_usage(report, _COUNTS, name="usageMetadata")
         if origin != self._origin and (out or not self.wrong):
             self._origin = origin
             out.insert(0, OriginChunk(response_id=origin[0], model=origin[1]))
@@ -171,17 +170,6 @@ class GeminiReader(EventReader):
             response_id or text_of(field(event, "responseId")),
             model or text_of(field(event, "modelVersion")),
         )
-
-    def _usage(self, event: Event) -> list[Chunk]:
-        reported = optional_mapping(field(event, "usageMetadata"), "usageMetadata", self.wrong)
-        if reported is None:
-            return []
-        usage = make_usage(
-            read_counts(reported, _COUNTS),
-            as_json(reported),
-            reasoning_apart=self._contract.reading.output_excludes_reasoning,
-        )
-        return [UsageChunk(usage=usage)]
 
 
 def _finish_reason(candidate: Mapping[str, Any]) -> str | None:

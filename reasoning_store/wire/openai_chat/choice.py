@@ -59,8 +59,6 @@ _NESTED: Final = "provider_specific_fields"
 class Fields:
     """The fields that carry reasoning under a contract."""
 
-    __slots__ = ("aliases", "cumulative", "one_block", "provider", "sources")
-
     def __init__(self, contract: Contract) -> None:
         self.aliases = tuple(
             name for name in contract_lookup.mirrored_fields(contract) if name != THINKING
@@ -74,26 +72,6 @@ class Fields:
 
 class ChoiceReader:
     """Reads one choice: a ``whole`` message, or deltas one by one."""
-
-    __slots__ = (
-        "_calls",
-        "_content",
-        "_entries",
-        "_executed",
-        "_fields",
-        "_logprobs",
-        "_noted",
-        "_numbers",
-        "_one_block",
-        "_readers",
-        "_snapshots",
-        "_visible_names",
-        "_whole",
-        "index",
-        "model",
-        "response_id",
-        "spoke",
-    )
 
     def __init__(self, fields: Fields, index: int, *, whole: bool = False) -> None:
         self.index = index

@@ -42,16 +42,6 @@ _MOST_ANNOTATIONS: Final = 256
 class Content:
     """The content of one choice. ``whole``: it does not come in pieces."""
 
-    __slots__ = (
-        "_annotations",
-        "_audio",
-        "_choice",
-        "_provider",
-        "_references",
-        "_sound",
-        "_whole",
-    )
-
     def __init__(self, provider: str, choice: int, *, whole: bool) -> None:
         self._provider = provider
         self._choice = choice

@@ -84,8 +84,9 @@ class ChatReader(ProtocolReader):
 
     id = "openai.chat"
 
-    def __init__(self, contract: Contract) -> None:
+    def __init__(self, contract: Contract, *, is_whole: bool = False) -> None:
         self._fields = Fields(contract)
+        self._is_whole = is_whole
         super().__init__(contract)
 
     def reset(self) -> None:
@@ -130,7 +131,7 @@ class ChatReader(ProtocolReader):
         index = _index(item, place)
         choice = known = self._choices.get(index)
         if choice is None:
-            choice = ChoiceReader(self._fields, index)
+            choice = ChoiceReader(self._fields, index, whole=self._is_whole)
         start, wrong_before = len(out), len(wrong)
         origin_before = choice.response_id, choice.model
         origin = None if None not in origin_before else _new_origin(choice, event)
@@ -231,28 +232,13 @@ def parse_response(body: Any, contract: Contract) -> list[Chunk]:
     if not isinstance(choices, list) or not choices:
         what = "is an error" if response.get("error") else "has no choices"
         raise WireError(f"{contract.api}: the response {what}")
-    fields = Fields(contract)
-    out: list[Chunk] = []
-    wrong: list[Any] = []
     for place, raw in enumerate(choices):
         item = shallow_dict(raw)
-        message = shallow_dict(item.get("message")) if isinstance(item, dict) else None
-        if message is None and isinstance(item, dict) and _SILENT & item.keys():
-            message = {}  # Azure's filter took all of it
-        if not isinstance(message, dict):
+        said = shallow_dict(item.get("message")) if isinstance(item, dict) else None
+        if not isinstance(said, dict) and not (isinstance(item, dict) and _SILENT & item.keys()):
             raise WireError(f"{contract.api}: choices[{place}] has no message")
-        reason = item.get("finish_reason")
-        choice = ChoiceReader(fields, _index(item, place), whole=True)
-        if (origin := _new_origin(choice, response)) is not None:
-            out.append(origin)
-        choice.read_metadata(item, out)
-        choice.read(message, out, wrong)
-        choice.finish(reason if isinstance(reason, str) else None, out)
-        _read_error(item.get("error"), choice.index, out, wrong)
-    out += _response_metadata(response)
-    _read_usage(response.get("usage"), contract, out, wrong)
-    _read_error(response.get("error"), 0, out, wrong)
-    return [*out, UnknownChunk(raw=_part_to_store(wrong, out, body))] if wrong else out
+    reader = ChatReader(contract, is_whole=True)
+    return [*reader.parse_chunk(response), *reader.flush()]
 
 
 def usage(report: Mapping[str, Any], contract: Contract) -> Usage | None:

@@ -139,17 +139,6 @@ class _Entry:
 class Entries:
     """The arrays of one choice. ``whole``: they do not come in fragments."""
 
-    __slots__ = (
-        "_choice",
-        "_cumulative",
-        "_entries",
-        "_last",
-        "_numbers",
-        "_provider",
-        "_whole",
-        "waiting",
-    )
-
     def __init__(
         self,
         numbers: Iterator[int],

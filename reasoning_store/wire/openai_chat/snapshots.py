@@ -16,8 +16,6 @@ class Snapshots:
     is over. Nothing is held once one of the two is certain.
     """
 
-    __slots__ = ("_held", "_last", "_mode", "_size_given")
-
     def __init__(self) -> None:
         self._mode = "unknown"
         self._last = ""

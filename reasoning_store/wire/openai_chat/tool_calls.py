@@ -38,8 +38,6 @@ class _Call:
 class Calls:
     """The calls of one choice. ``whole``: they do not come in fragments."""
 
-    __slots__ = ("_by_id", "_by_index", "_calls", "_choice", "_whole", "response_id")
-
     def __init__(self, choice: int, *, whole: bool) -> None:
         self.response_id: str | None = None
         self._choice = choice

@@ -8,6 +8,7 @@ field of reasoning, its switch, whether an empty text is null.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation.blocks import (
@@ -147,15 +148,12 @@ def _write_part(block: Block, media: Mapping[str, Medium]) -> dict[str, Any] | N
     return None
 
 
-def write_image(block: MediaBlock) -> dict[str, Any] | None:
+def write_address(name: str, block: MediaBlock) -> dict[str, Any] | None:
     url = media_address(block)
-    return {"type": "image_url", "image_url": {"url": url}} if url else None
+    return {"type": name, name: {"url": url}} if url else None
 
 
-def _write_video(block: MediaBlock) -> dict[str, Any] | None:
-    # The family's own part for films; api.openai.com accepts none.
-    url = media_address(block)
-    return {"type": "video_url", "video_url": {"url": url}} if url else None
+write_image = partial(write_address, "image_url")
 
 
 def _write_audio(block: MediaBlock) -> dict[str, Any] | None:
@@ -191,7 +189,8 @@ _SOUNDS: Final[Mapping[str, str]] = {
 _MEDIA: Final[Mapping[str, Medium]] = {
     "image": write_image,
     "audio": _write_audio,
-    "video": _write_video,
+    # The family's own part for films; api.openai.com accepts none.
+    "video": partial(write_address, "video_url"),
     "file": _write_file,
 }
 

@@ -59,8 +59,6 @@ _PART_FIELDS: Final = ("type", "text", "refusal", "parsed")
 class Part(StreamedText):
     """One text of an item: a summary part, a piece of content."""
 
-    __slots__ = ("annotations", "name", "number", "place", "shown")
-
     def __init__(self, name: str, place: int, number: int) -> None:
         super().__init__()
         self.name = name
@@ -72,21 +70,6 @@ class Part(StreamedText):
 
 class Item:
     """One output item, as far as it has come."""
-
-    __slots__ = (
-        "_about",
-        "_last",
-        "_parts",
-        "_provider",
-        "_sealed",
-        "_source",
-        "announced",
-        "arguments",
-        "done",
-        "id",
-        "kind",
-        "number",
-    )
 
     def __init__(self, kind: str, number: int, item_id: str | None, provider: str) -> None:
         self.kind = kind
@@ -211,7 +194,7 @@ class Item:
         elif self.kind in CALLS:
             chunks = self._complete_call(data, wrong)
         elif typed_calls.is_typed(data):
-            chunks = [self._typed_call(data)]
+            chunks = [typed_calls.call_of(data, self.number)]
         else:
             chunks = [BlockChunk(block=RawBlock(data=dict(data)))]
         if not chunks and len(wrong) > good:
@@ -369,16 +352,6 @@ class Item:
                 metadata=self._call_metadata(data),
             )
         ]
-
-    def _typed_call(self, data: Mapping[str, Any]) -> Chunk:
-        return ToolCallChunk(
-            index=self.number,
-            id=typed_calls.id_of(data),
-            name=typed_calls.name_of(data),
-            parameters=typed_calls.parameters_of(data),
-            is_complete=True,
-            metadata=typed_calls.metadata_of(data),
-        )
 
     # --- metadata --------------------------------------------------------------------------
 

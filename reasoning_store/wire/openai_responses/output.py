@@ -33,17 +33,6 @@ def address(event: Mapping[str, Any]) -> Address:
 class Output:
     """The items of one response, in the order in which they were first spoken of."""
 
-    __slots__ = (
-        "_by_id",
-        "_by_place",
-        "_items",
-        "_kept",
-        "_places",
-        "_provider",
-        "_starts",
-        "_units",
-    )
-
     def __init__(self, provider: str) -> None:
         self._provider = provider
         self._items: list[Item] = []

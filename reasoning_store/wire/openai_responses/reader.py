@@ -239,11 +239,7 @@ class ResponsesReader(EventReader):
         elif output is not None:
             self.wrong.append(output)
         chunks += self.read_metadata(response, _WHOLE)
-        chunks += self.read_usage(
-            response.get("usage"),
-            _COUNTS,
-            reasoning_apart=self._contract.reading.output_excludes_reasoning,
-        )
+        chunks += self.read_usage(response.get("usage"), _COUNTS)
         error = plain_value(response.get("error"))
         if isinstance(error, Mapping) or ended == "failed":
             chunks.append(ErrorChunk(raw=error or {"status": "failed"}))

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import MediaBlock, ToolCallBlock, ToolResponseBlock
+from reasoning_store.conversation.chunks import ToolCallChunk
 from reasoning_store.conversation.placeholders import PLACEHOLDER
 from reasoning_store.wire.content_parts import result_parts
 from reasoning_store.wire.event_fields import other_fields
@@ -51,25 +52,19 @@ def is_typed(data: Mapping[str, Any]) -> bool:
     return kind in _RESULTS
 
 
-def id_of(data: Mapping[str, Any]) -> str:
-    """Return the id that the answer names: an approval has no other than its item's."""
-    found = data.get("call_id") or data.get("id")
-    return found if isinstance(found, str) else ""
-
-
-def name_of(data: Mapping[str, Any]) -> str:
-    return str(data["type"]).removesuffix("_call")
-
-
-def parameters_of(data: Mapping[str, Any]) -> Item:
-    """Return the fields of a call that are its parameters."""
-    return other_fields(data, _OWN_FIELDS)
-
-
-def metadata_of(data: Mapping[str, Any]) -> Item:
-    """Return the fields that are needed to write the item again."""
-    named = {"item_id": data.get("id"), "item_type": data["type"], "status": data.get("status")}
-    return other_fields(named, ())
+def call_of(data: Mapping[str, Any], number: int) -> ToolCallChunk:
+    """Return the call that such an item is; its answer names an approval by the item's own id."""
+    call_id = data.get("call_id") or data.get("id")
+    kind = data["type"]
+    about = {"item_id": data.get("id"), "item_type": kind, "status": data.get("status")}
+    return ToolCallChunk(
+        index=number,
+        id=call_id if isinstance(call_id, str) else "",
+        name=str(kind).removesuffix("_call"),
+        parameters=other_fields(data, _OWN_FIELDS),
+        is_complete=True,
+        metadata=other_fields(about, ()),
+    )
 
 
 def type_of(block: ToolCallBlock) -> str | None:
