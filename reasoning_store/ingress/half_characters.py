@@ -5,7 +5,9 @@ A server that cuts its text by UTF-16 units sends the two halves of an emoji in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, Final
 
 from reasoning_store.conversation.chunks import (
     Chunk,
@@ -56,11 +58,14 @@ class HalfCharacters:
 
 def _delta_of_half(chunk: Delta, half: str) -> Delta:
     """Return a further delta of a block, for a half whose other half did not come."""
-    if isinstance(chunk, ToolCallChunk):
-        return replace(chunk, arguments=valid_text(half), parameters=None, is_complete=False)
-    if isinstance(chunk, ReasoningChunk):
-        return replace(chunk, text=valid_text(half), phase="delta")
-    return replace(chunk, text=valid_text(half))
+    return replace(with_text(chunk, valid_text(half)), **_OF_DELTA.get(chunk.type, {}))
+
+
+_OF_DELTA: Final[Mapping[str, Mapping[str, Any]]] = {
+    "tool_call": {"parameters": None, "is_complete": False},
+    "reasoning": {"phase": "delta"},
+}
+"""The fields of a chunk that only adds to its block."""
 
 
 def _block_of(chunk: Delta) -> tuple[object, ...]:

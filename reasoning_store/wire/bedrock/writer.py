@@ -213,49 +213,24 @@ def _as_sent(value: Any) -> Any:
     return [_as_sent(item) for item in value] if isinstance(value, list) else value
 
 
-_BLOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "image": ("source", "bytes"),
-    "video": ("source", "bytes"),
-    "audio": ("source", "bytes"),
-    "document": ("source", "bytes"),
-    "reasoningContent": ("redactedContent",),
-    "guardContent": ("image", "source", "bytes"),
-}
-"""The places of bytes in a content block."""
-_HAVE_BYTES: Final = frozenset({*_BLOBS, "toolResult"})
+_BYTES: Final = frozenset({"bytes", "redactedContent"})
+"""The members of a content block that hold bytes."""
+_JSON: Final = frozenset({"input", "json"})
+"""The members that hold JSON of the application, or of the model."""
 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of boto3's ``converse``."""
-    out = dict(body)
-    out["messages"] = [
-        {**message, "content": [_with_bytes(part) for part in message["content"]]}
-        for message in body["messages"]
-    ]
-    if "system" in body:
-        out["system"] = [_with_bytes(part) for part in body["system"]]
-    return out
+    parts = {name: _with_bytes(body[name]) for name in ("messages", "system") if name in body}
+    return {**body, **parts}
 
 
-def _with_bytes(part: Part) -> Part:
-    """Return a part with bytes where the SDK takes bytes, or itself where it has none."""
-    if _HAVE_BYTES.isdisjoint(part):
-        return part
-    out = dict(part)
-    for kind, value in part.items():
-        if kind in _BLOBS and isinstance(value, Mapping):
-            out[kind] = _decoded(value, _BLOBS[kind])
-        elif kind == "toolResult":
-            content = [_with_bytes(item) for item in value.get("content", ())]
-            out[kind] = {**value, "content": content}
-    return out
-
-
-def _decoded(value: Mapping[str, Any], path: tuple[str, ...]) -> Part:
-    name, *rest = path
-    inner = value.get(name)
-    if rest and isinstance(inner, Mapping):
-        return {**value, name: _decoded(inner, tuple(rest))}
-    data = None if rest else from_base64(inner)
+def _with_bytes(value: Any, name: str = "") -> Any:
+    """Return parts of a body with bytes where the SDK takes bytes."""
+    if isinstance(value, list):
+        return [_with_bytes(item) for item in value]
+    if isinstance(value, Mapping) and name not in _JSON:
+        return {key: _with_bytes(item, key) for key, item in value.items()}
+    data = from_base64(value) if name in _BYTES else None
     # Invalid base64 is sent as it is, for the service to refuse.
-    return dict(value) if data is None else {**value, name: data}
+    return value if data is None else data

@@ -181,7 +181,11 @@ _SPELT_ALIKE: Final = frozenset({"text", "thought", _SIGNATURE, "functionCall", 
 
 def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same request as keyword arguments of the SDK's ``generate_content``."""
-    out: dict[str, Any] = {"contents": [*map(_message_for_sdk, body["contents"])]}
+    contents = [
+        {**content, "parts": [*map(_part_for_sdk, content["parts"])]}
+        for content in body["contents"]
+    ]
+    out: dict[str, Any] = {"contents": contents}
     if exact := _beyond_arguments(body):
         out["config"] = {"http_options": {"extra_body": exact}}
     return out
@@ -203,14 +207,6 @@ def _is_alike(part: Part) -> bool:
     return _SPELT_ALIKE.issuperset(part)
 
 
-def _message_for_sdk(content: Part) -> Part:
-    """Return a message with bytes where the SDK takes bytes, or itself where it has none."""
-    parts = content["parts"]
-    if not any(_SIGNATURE in part or "inlineData" in part or _has_media(part) for part in parts):
-        return content
-    return {**content, "parts": [_part_for_sdk(part) for part in parts]}
-
-
 def _part_for_sdk(part: Part) -> Part:
     """Return a part with bytes where the SDK takes bytes."""
     out = dict(part)
@@ -221,11 +217,7 @@ def _part_for_sdk(part: Part) -> Part:
     blob = part.get("inlineData")
     if isinstance(blob, Mapping):
         out["inlineData"] = {**blob, "data": from_base64(blob["data"])}
-    if _has_media(part):
-        about = part["functionResponse"]
+    about = part.get("functionResponse", {})
+    if "parts" in about:
         out["functionResponse"] = {**about, "parts": [*map(_part_for_sdk, about["parts"])]}
     return out
-
-
-def _has_media(part: Part) -> bool:
-    return "parts" in part.get("functionResponse", ())

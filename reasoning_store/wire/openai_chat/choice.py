@@ -56,45 +56,35 @@ _NESTED: Final = "provider_specific_fields"
 """The field in which LiteLLM puts the fields that it has no name for."""
 
 
-class Fields:
-    """The fields that carry reasoning under a contract."""
-
-    def __init__(self, contract: Contract) -> None:
-        self.aliases = tuple(
-            name for name in contract_lookup.mirrored_fields(contract) if name != THINKING
-        )
-        self.sources = {name: {"sourceField": name} for name in self.aliases}
-        self.provider = contract.provider or ""
-        self.cumulative = contract.reading.cumulative
-        self.one_block = _SEAL_FIELDS.get(contract.reading.sealed_by or "", ("",))[0]
-        """The plain string that is one block a message, because a seal may come for it."""
-
-
 class ChoiceReader:
     """Reads one choice: a ``whole`` message, or deltas one by one."""
 
-    def __init__(self, fields: Fields, index: int, *, whole: bool = False) -> None:
+    def __init__(self, contract: Contract, index: int, *, whole: bool = False) -> None:
         self.index = index
         self.response_id: str | None = None
         self.model: str | None = None
         self.spoke = False
         """Whether a delta had content; a message after it can only repeat it."""
-        self._fields = fields
-        self._whole = whole
+        mirrored = contract_lookup.mirrored_fields(contract)
+        self._sources = {name: {"sourceField": name} for name in mirrored if name != THINKING}
+        self._provider = provider = contract.provider or ""
+        self._cumulative = contract.reading.cumulative and not whole
+        self._sealed_field = _SEAL_FIELDS.get(contract.reading.sealed_by or "", ("",))[0]
+        """The plain string that is one block a message, because a seal may come for it."""
         self._numbers = count()
         self._one_block: int | None = None
         self._snapshots: dict[str, Snapshots] = {}
         self._noted: dict[str, Any] = {}
         self._logprobs: dict[str, Any] = {}
         self._executed: dict[Any, dict[str, Any]] = {}
-        self._content = content = Content(fields.provider, index, whole=whole)
+        self._content = content = Content(provider, index, whole=whole)
         self._calls = calls = Calls(index, whole=whole)
         self._entries = Entries(
             self._numbers,
-            provider=fields.provider,
+            provider=provider,
             choice=index,
             whole=whole,
-            cumulative=fields.cumulative,
+            cumulative=self._cumulative,
         )
         readers: dict[str, FieldReader] = {
             "content": content.read,
@@ -110,7 +100,7 @@ class ChoiceReader:
         }
         order: dict[str, FieldReader] = {
             name: self._entries.read if name in ALIASES else self._read_thought
-            for name in fields.aliases
+            for name in self._sources
         }
         order |= dict.fromkeys(_SEAL_FIELDS, self._read_seal) | readers
         self._visible_names = readers.keys()
@@ -181,10 +171,10 @@ class ChoiceReader:
         if text is None:
             wrong.append({name: value})
             return
-        if self._fields.cumulative and not self._whole:
+        if self._cumulative:
             text = self._snapshots.setdefault(name, Snapshots()).new_text(text)
         if text:
-            out.append(self._thought_piece(name, self._fields.sources[name], text))
+            out.append(self._thought_piece(name, self._sources[name], text))
 
     def _read_executed_tools(
         self, name: str, value: Any, out: list[Chunk], wrong: list[Any]
@@ -209,12 +199,12 @@ class ChoiceReader:
 
     def _thought_piece(self, name: str, metadata: Metadata, text: str) -> ReasoningChunk:
         place = None
-        if name == self._fields.one_block:
+        if name == self._sealed_field:
             if self._one_block is None:
                 self._one_block = next(self._numbers)
             place = self._one_block
         return ReasoningChunk(
-            provider=self._fields.provider,
+            provider=self._provider,
             text=text,
             content_index=place,
             metadata=metadata,
@@ -227,7 +217,7 @@ class ChoiceReader:
             self._entries.rest(out)
         for name, snapshots in self._snapshots.items():
             if snapshots.waiting:
-                out.append(self._thought_piece(name, self._fields.sources[name], snapshots.rest()))
+                out.append(self._thought_piece(name, self._sources[name], snapshots.rest()))
 
     def _with_nested_fields(self, delta: Mapping[str, Any], wrong: list[Any]) -> Mapping[str, Any]:
         """Return a delta with the reasoning of its nested fields among its own."""

@@ -32,7 +32,7 @@ from reasoning_store.wire.event_fields import (
     unknown_event,
     whole_number,
 )
-from reasoning_store.wire.openai_chat.choice import ChoiceReader, Fields
+from reasoning_store.wire.openai_chat.choice import ChoiceReader
 from reasoning_store.wire.protocol import ProtocolReader
 from reasoning_store.wire.ui_messages import reader as thinking_events
 from reasoning_store.wire.usage_counts import make_usage, read_counts
@@ -85,7 +85,6 @@ class ChatReader(ProtocolReader):
     id = "openai.chat"
 
     def __init__(self, contract: Contract, *, is_whole: bool = False) -> None:
-        self._fields = Fields(contract)
         self._is_whole = is_whole
         super().__init__(contract)
 
@@ -131,7 +130,7 @@ class ChatReader(ProtocolReader):
         index = _index(item, place)
         choice = known = self._choices.get(index)
         if choice is None:
-            choice = ChoiceReader(self._fields, index, whole=self._is_whole)
+            choice = ChoiceReader(self._contract, index, whole=self._is_whole)
         start, wrong_before = len(out), len(wrong)
         origin_before = choice.response_id, choice.model
         origin = None if None not in origin_before else _new_origin(choice, event)
@@ -189,7 +188,7 @@ class ChatReader(ProtocolReader):
         if isinstance(kind, str):
             if kind.startswith(_DERIVED) or kind == "ping":
                 return []
-            out = thinking_events.parse_event(event, self._fields.provider)
+            out = thinking_events.parse_event(event, self._provider)
             if not (out and isinstance(out[0], UnknownChunk)):
                 return out
             out = []

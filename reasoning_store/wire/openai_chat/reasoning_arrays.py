@@ -152,7 +152,7 @@ class Entries:
         self._provider = provider
         self._choice = choice
         self._whole = whole
-        self._cumulative = cumulative and not whole
+        self._cumulative = cumulative
         self._entries: dict[tuple[str, str, int | None], _Entry] = {}
         self._last: _Entry | None = None
         self.waiting: dict[int, _Entry] = {}
