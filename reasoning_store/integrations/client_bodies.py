@@ -13,11 +13,9 @@ from itertools import takewhile
 from typing import Any, Final
 
 import reasoning_store as rs
-from reasoning_store.formats import split_messages
-from reasoning_store.importers import formats
+from reasoning_store.formats import CallLinks, read_message, split_messages
 from reasoning_store.integrations import gemini_bodies
 from reasoning_store.integrations.client_messages import ClientMessage, weave
-from reasoning_store.wire.content_parts import read_result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +24,6 @@ class BodyForm:
 
     api: str
     messages_key: str
-    read: Callable[[Sequence[Any]], Iterator[ClientMessage]]
     restore: Callable[[Sequence[Any], Sequence[Any]], list[Any]]
     """Returns the parts of a message with the thinking of its written parts put back."""
     replace_text: Callable[[Sequence[Any], str], list[Any]]
@@ -35,8 +32,6 @@ class BodyForm:
     """Returns the parts of a message that is sent without its thinking."""
     system_key: str | None
     """The key of the body that holds the system prompt; its first messages may, too."""
-    history: str | None
-    """The format of the importer that reads messages whole; without one ``read`` does."""
     ends: Callable[[Any], bool]
     """Whether an event is the last one of a stream."""
     unkept: frozenset[str] = frozenset()
@@ -60,15 +55,25 @@ class BodyForm:
         leading = [one.get("content") for one in takewhile(_is_system, self.list_of(body))]
         return [_text(content) for content in (own, *leading) if content]
 
-    def import_messages(self, parts: Sequence[Any]) -> list[rs.Message]:
-        """Return these parts of a body as messages to be stored."""
-        if not parts:
-            return []
-        if self.history is None:
-            return [one.message for one in self.read(parts)]
-        lines = [json.dumps({"messages": list(parts)})]
-        (conversation,) = formats.conversations(lines, format=self.history)
-        return [item.message for item in conversation.items]
+    def read(self, parts: Sequence[Any]) -> Iterator[ClientMessage]:
+        """Yield the messages of a body, but for items that the host has, and we do not."""
+        for one in split_messages(parts, api=self.api):
+            if one.role is not None and not all(map(is_reference, one.parts)):
+                plain = rs.Message(role=one.role, blocks=tuple(one.blocks()))
+                yield ClientMessage(plain, one.first, one.last, one.has_thinking)
+
+    def import_messages(self, parts: Sequence[Any], after: Sequence[Any] = ()) -> list[rs.Message]:
+        """Return these parts of a body as messages to be stored.
+
+        ``after`` are the parts of the reply before them, whose calls they answer.
+        """
+        links = CallLinks()
+        found = [
+            (one.first, read_message(one, links))
+            for one in split_messages([*after, *parts], api=self.api)
+            if one.role is not None
+        ]
+        return [message for at, message in found if at >= len(after) and message.blocks]
 
 
 _SYSTEM: Final = ("system", "developer")
@@ -76,15 +81,6 @@ _SYSTEM: Final = ("system", "developer")
 
 def _is_system(part: Any) -> bool:
     return isinstance(part, Mapping) and part.get("role") in _SYSTEM
-
-
-def _user_blocks(content: Any) -> list[rs.TextBlock | rs.RawBlock]:
-    """Return a user's text, and each part without text."""
-    parts = content if isinstance(content, list) else []
-    others = [part for part in parts if isinstance(part, Mapping) and "text" not in part]
-    text = _text(content)
-    texts = [rs.TextBlock(text=text)] if text else []
-    return [*texts, *(rs.RawBlock(data=dict(part)) for part in others)]
 
 
 def _text(content: Any) -> str:
@@ -97,64 +93,7 @@ def _text(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _answer(content: Any) -> str:
-    """Return a reply's text without the thinking in tags."""
-    text = _text(content)
-    return rs.split_reasoning(text).visible if "<" in text else text
-
-
-def _result(call_id: Any, content: Any) -> rs.ToolResponseBlock:
-    return rs.ToolResponseBlock(call_id=str(call_id or ""), result=read_result(content))
-
-
-def _call(call_id: Any, name: Any, arguments: Any) -> rs.ToolCallBlock:
-    is_text = isinstance(arguments, str)
-    return rs.ToolCallBlock(
-        id=str(call_id or ""),
-        name=str(name or ""),
-        parameters=dict(arguments) if isinstance(arguments, Mapping) else None,
-        arguments=arguments if is_text else None,
-    )
-
-
-def _read_chat(messages: Sequence[Any]) -> Iterator[ClientMessage]:
-    for index, given in enumerate(messages):
-        message = given if isinstance(given, Mapping) else {}
-        role, content = message.get("role"), message.get("content")
-        if role == "assistant":
-            asked = message.get("tool_calls")
-            calls = [
-                _call(call.get("id"), function.get("name"), function.get("arguments"))
-                for call in (asked if isinstance(asked, list) else ())
-                if isinstance(call, Mapping) and isinstance(function := call.get("function"), dict)
-            ]
-            plain = rs.assistant(_answer(content), *calls)
-            yield ClientMessage(plain, index, index, _chat_thinks(message))
-        elif role in ("tool", "function"):
-            block = _result(message.get("tool_call_id"), content)
-            yield ClientMessage(rs.tool(block), index, index, False)
-        elif role == "user":
-            yield ClientMessage(rs.user(*_user_blocks(content)), index, index, False)
-        elif role in _SYSTEM:
-            yield ClientMessage(rs.system(_text(content)), index, index, False)
-
-
 _CHAT_FIELDS: Final = frozenset({"role", "content", "tool_calls", "refusal", "name", "audio"})
-_THINKING_FIELDS: Final = (
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "reasoning_text",
-    "thinking",
-    "thinking_blocks",
-)
-
-
-def _chat_thinks(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    kinds = [part.get("type") for part in parts if isinstance(part, Mapping)]
-    return "thinking" in kinds or any(message.get(name) for name in _THINKING_FIELDS)
 
 
 def _restore_chat(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
@@ -180,33 +119,6 @@ def _replace_anthropic_text(parts: Sequence[Any], text: str) -> list[Any]:
     return [{**message, "content": [*([{"type": "text", "text": text}] if text else []), *others]}]
 
 
-def _read_anthropic(messages: Sequence[Any]) -> Iterator[ClientMessage]:
-    for index, given in enumerate(messages):
-        message = given if isinstance(given, Mapping) else {}
-        content = message.get("content")
-        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        parts = [part for part in parts if isinstance(part, Mapping)]
-        thinks = any(_is_anthropic_thinking(part) for part in parts)
-        blocks: list[Any] = []
-        for part in parts:
-            kind = part.get("type")
-            if kind == "text":
-                blocks.append(rs.TextBlock(text=_text([part])))
-            elif kind == "tool_use":
-                blocks.append(_call(part.get("id"), part.get("name"), part.get("input")))
-            elif kind == "tool_result":
-                blocks.append(_result(part.get("tool_use_id"), part.get("content")))
-            elif not _is_anthropic_thinking(part):
-                blocks.append(rs.RawBlock(data=dict(part)))
-        role = message.get("role")
-        if role == "assistant":
-            yield ClientMessage(rs.assistant(*blocks), index, index, thinks)
-        elif role == "user":
-            answers = blocks and all(isinstance(block, rs.ToolResponseBlock) for block in blocks)
-            plain = rs.Message(role="tool" if answers else "user", blocks=tuple(blocks))
-            yield ClientMessage(plain, index, index, False)
-
-
 def _is_anthropic_thinking(part: Mapping[str, Any]) -> bool:
     return part.get("type") in ("thinking", "redacted_thinking")
 
@@ -217,25 +129,6 @@ def _restore_anthropic(parts: Sequence[Any], written: Sequence[Any]) -> list[Any
     own = list(own) if isinstance(own, list) else [{"type": "text", "text": own}]
     woven = weave(own, [*content] if isinstance(content, list) else [], _is_anthropic_thinking)
     return [{**message, "content": woven}]
-
-
-def _read_responses(items: Sequence[Any]) -> Iterator[ClientMessage]:
-    for message in split_messages(items, api="openai.responses"):
-        role, first, last, item = message.role, message.first, message.last, message.parts[0]
-        kinds = [one.get("type", "message") for one in message.parts]
-        if all(kind == "item_reference" for kind in kinds):
-            continue  # the host has the item, and we do not
-        if role == "assistant":
-            thinks = "reasoning" in kinds or "item_reference" in kinds
-            blocks = [block for one in message.parts for block in _reply_blocks(one)]
-            yield ClientMessage(rs.assistant(*blocks), first, last, thinks)
-        elif role == "tool":
-            block = _result(item.get("call_id"), item.get("output"))
-            yield ClientMessage(rs.tool(block), first, last, False)
-        elif role == "user":
-            yield ClientMessage(rs.user(*_user_blocks(item.get("content"))), first, last, False)
-        elif role == "system":
-            yield ClientMessage(rs.system(_text(item.get("content"))), first, last, False)
 
 
 def is_reference(part: Any) -> bool:
@@ -277,18 +170,6 @@ def _write_item(reply: rs.Message, id: str) -> dict[str, Any] | None:
     return item
 
 
-def _reply_blocks(item: Mapping[str, Any]) -> list[Any]:
-    kind = item.get("type", "message")
-    if kind == "message":
-        named = {"item_id": item["id"]} if isinstance(item.get("id"), str) else None
-        return [rs.TextBlock(text=_answer(item.get("content")), provider_metadata=named)]
-    if kind == "function_call":
-        return [_call(item.get("call_id"), item.get("name"), item.get("arguments"))]
-    if kind == "custom_tool_call":
-        return [_call(item.get("call_id"), item.get("name"), item.get("input"))]
-    return []
-
-
 def _restore_responses(parts: Sequence[Any], written: Sequence[Any]) -> list[Any]:
     return weave(parts, written, lambda item: item.get("type") == "reasoning")
 
@@ -316,45 +197,37 @@ FORMS: Final[Mapping[str, BodyForm]] = {
     "/chat/completions": BodyForm(
         api="openai.chat",
         messages_key="messages",
-        read=_read_chat,
         restore=_restore_chat,
         replace_text=_replace_chat_text,
         unbind=list,
         system_key=None,
-        history="openai",
         ends=lambda event: False,  # [DONE] ends it
     ),
     "/responses": BodyForm(
         api="openai.responses",
         messages_key="input",
-        read=_read_responses,
         restore=_restore_responses,
         replace_text=lambda parts, text: list(parts),  # its replies are not rendered
         unbind=_unbind_responses,
         system_key="instructions",
-        history="openai",
         ends=lambda event: isinstance(event, Mapping) and event.get("type") in _LAST_RESPONSE,
     ),
     "/messages": BodyForm(
         api="anthropic.messages",
         messages_key="messages",
-        read=_read_anthropic,
         restore=_restore_anthropic,
         replace_text=_replace_anthropic_text,
         unbind=list,
         system_key="system",
-        history="anthropic",
         ends=_ends_messages,
     ),
     "enerateContent": BodyForm(
         api=gemini_bodies.API,
         messages_key="contents",
-        read=gemini_bodies.read_contents,
         restore=gemini_bodies.restore_contents,
         replace_text=lambda parts, text: list(parts),  # its replies are not rendered
         unbind=list,
         system_key="systemInstruction",
-        history=None,
         ends=lambda event: False,  # the connection ends it
         unkept=frozenset({"responseId"}),
     ),

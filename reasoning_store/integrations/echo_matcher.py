@@ -12,7 +12,6 @@ Its only I/O is the store's. The HTTP transport of ``http.py`` is made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -144,10 +143,10 @@ class EchoMatcher:
             exchange.make_facts = partial(
                 self._make_facts, sender, messages, exchange.names["model"]
             )
-            imported = [one.message for one in new]
-            if form.history is not None and new:
-                imported = form.import_messages(whole[new[0].first :])
-            exchange.keep(_name_tools(imported, [one.message for one in client]))
+            replies = [one for one in client[: found.first_new] if one.message.role == "assistant"]
+            answered = [part for one in replies[-1:] for part in whole[one.first : one.last + 1]]
+            since = whole[new[0].first :] if new else ()
+            exchange.keep(form.import_messages(since, after=answered))
             if self._raises:
                 exchange.store_request()
 
@@ -215,20 +214,3 @@ class EchoMatcher:
             changed[one.first : one.last + 1] = own
         if changed != parts:
             exchange.replace_parts(changed)
-
-
-def _name_tools(messages: Sequence[rs.Message], calling: Sequence[rs.Message]) -> list[rs.Message]:
-    """Return messages whose tool responses have the names of their calls."""
-    names = {call.id: call.name for message in calling for call in message.tool_calls}
-    return [
-        replace(
-            message,
-            blocks=tuple(
-                replace(block, tool_name=names.get(block.call_id, ""))
-                if isinstance(block, rs.ToolResponseBlock) and not block.tool_name
-                else block
-                for block in message.blocks
-            ),
-        )
-        for message in messages
-    ]

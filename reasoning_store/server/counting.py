@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import reasoning_store as rs
+from reasoning_store.formats import split_messages
 from reasoning_store.integrations.client_bodies import BodyForm
 from reasoning_store.results import Contracts
 
@@ -44,10 +45,7 @@ def _read_messages(form: BodyForm, body: Mapping[str, Any]) -> list[rs.Message]:
     # OpenAI's input may be absent; Anthropic's messages may not.
     if not isinstance(given, str | list) and (given is not None or key == "messages"):
         raise rs.InvalidCall(f"{key}: a list of messages is needed")
-    try:
-        return form.import_messages(form.list_of(body))
-    except (TypeError, ValueError, AttributeError, KeyError, rs.ReasoningStoreError):
-        # The text of the error speaks of a file that is imported.
-        raise rs.InvalidCall(
-            f"{key}: not in the form of the protocol, so it is not counted"
-        ) from None
+    parts = form.list_of(body)
+    if any(one.role is None for one in split_messages(parts, api=form.api)):
+        raise rs.InvalidCall(f"{key}: not in the form of the protocol, so it is not counted")
+    return form.import_messages(parts)

@@ -75,7 +75,8 @@ class ChatMessage(RequestMessage):
         if self.role != "assistant":
             return read_content(content)
         asked = value.get("tool_calls")
-        calls = (call for call in asked if isinstance(call, Mapping)) if asked else ()
+        listed = asked if isinstance(asked, list) else ()
+        calls = (call for call in listed if isinstance(call, Mapping))
         return [
             *read_texts(content),
             *(
