@@ -40,6 +40,7 @@ __all__ = [
     "Profile",
     "Profiles",
     "Range",
+    "Recovery",
     "Report",
     "ReportRow",
     "RequestSettings",
@@ -62,6 +63,7 @@ __all__ = [
     "Verified",
     "Version",
     "WhatIf",
+    "Withheld",
 ]
 
 if TYPE_CHECKING:
@@ -107,8 +109,9 @@ if TYPE_CHECKING:
     from reasoning_store.recording.following import Following
     from reasoning_store.search_results import Hit, Thought
     from reasoning_store.sessions.identified import ClientConversation, RestoredReply
+    from reasoning_store.sessions.recovery import Recovery
     from reasoning_store.sessions.settings import OwnerSettings, Profile, Profiles, SessionSettings
-    from reasoning_store.stored_values import Branch, Compaction, Stored, Version
+    from reasoning_store.stored_values import Branch, Compaction, Stored, Version, Withheld
     from reasoning_store.wire.contract_tables import Contracts
     from reasoning_store.wire.registry import AdapterRegistry
 
@@ -136,8 +139,9 @@ _HOMES = {
     "recording.following": "Following",
     "search_results": "Hit Thought",
     "sessions.identified": "ClientConversation RestoredReply",
+    "sessions.recovery": "Recovery",
     "sessions.settings": "OwnerSettings Profile Profiles SessionSettings",
-    "stored_values": "Branch Compaction Stored Version",
+    "stored_values": "Branch Compaction Stored Version Withheld",
     "wire.contract_tables": "Contracts",
     "wire.registry": "AdapterRegistry",
 }

@@ -12,6 +12,7 @@ from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.placeholders import SUMMARY_FRAME
 from reasoning_store.ledger.records import BranchRow, DraftRow, HistorySnapshot, Segment, StoredRow
 from reasoning_store.ledger.view_records import CompactionRow
+from reasoning_store.ledger.withholdings import WithheldRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -160,6 +161,43 @@ class Compaction:
     def summary(self) -> str | None:
         """The text of the summary without its frame."""
         return None if self.message is None else self.message.text.removeprefix(SUMMARY_FRAME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """A part of a message that requests leave out, because a provider refused it."""
+
+    id: str
+    """The id that ``Session.undo`` takes it back by."""
+    position: int
+    message_id: str
+    block: int
+    """The index of its block in the message."""
+    part: str
+    """``block``: all of it; ``seal``: its signature or ciphertext alone; a number: the piece of
+    that index in a tool's result."""
+    tokens: int
+    reason: str
+    error: str | None
+    """The beginning of the refusal, masked."""
+    target: Origin | None
+    """The only provider, api and address whose requests leave it out; None: every request."""
+    created_at: datetime
+
+
+def withheld(row: WithheldRow) -> Withheld:
+    return Withheld(
+        id=row.id,
+        position=row.place.position,
+        message_id=row.message_id,
+        block=row.part.block,
+        part=row.part.part,
+        tokens=row.part.tokens,
+        reason=row.part.reason,
+        error=row.error,
+        target=row.part.target,
+        created_at=time_of(row.created_at),
+    )
 
 
 STOPPED = "stopped"

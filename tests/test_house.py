@@ -383,9 +383,9 @@ AdapterRegistry Alternative Asked AsyncClientConversation AsyncFollowing AsyncOw
 AsyncOwnerSettings AsyncProfiles AsyncSessionSettings BackedUp Branch Budget ClientConversation
 Compaction ContextUsage Contracts Deleted Erased Explanation Following Hit Holder Imported
 ImportedConversation ImportedHistory Owner OwnerSettings Page Place Problem Profile Profiles Range
-Report ReportRow RequestSettings RequestWarning Resolved RestoredReply Role Run Selection
+Recovery Report ReportRow RequestSettings RequestWarning Resolved RestoredReply Role Run Selection
 SessionSettings Skipped Split Status Step Stored Thought TokenCount TokensByKind Verdict Verified
-Version WhatIf
+Version WhatIf Withheld
 """.split()
 
 FORMATS = """

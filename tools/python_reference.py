@@ -106,7 +106,7 @@ GROUPS: Mapping[str, str] = {
     "Stores and sessions": "Store Owner Session Context Stored Branch Page Recording",
     "Settings that are kept": "SessionSettings OwnerSettings Profiles Profile Resolved",
     "What a store tells": """ReportRow Budget Plan Step Range Compaction Erased Verified Problem
-        BackedUp Imported""",
+        BackedUp Imported Withheld Recovery""",
     "The same, awaited": """AsyncStore AsyncOwner AsyncSession AsyncContext AsyncRecording
         AsyncSessionSettings AsyncOwnerSettings AsyncProfiles""",
     "Messages": """user assistant system tool Message TextBlock ThinkingBlock ToolCallBlock

@@ -21,6 +21,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "howto/choose-a-policy.md": "the thinking that each request carries",
         "howto/edit-and-retry.md": "branches",
         "howto/compress-a-conversation.md": "strip, clear, summarize",
+        "howto/recover-a-refused-conversation.md": "one refused block, left out with undo",
         "howto/search.md": "by words, in any script",
         "howto/show-and-watch.md": "for a page or a terminal; lists, profiles, budgets, reports",
         "howto/inspect.md": "a page with the next request, and what each setting would change",

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Unpack
+from typing import TypeAlias, Unpack
 
 from reasoning_store.aio.following import AsyncFollowing
 from reasoning_store.aio.recording import recorded
 from reasoning_store.aio.threads import Threads, awaited, awaited_as, written
+from reasoning_store.egress.request import Request
 from reasoning_store.ledger.records import SessionRow
 from reasoning_store.recording.following import ReplyFollower
 from reasoning_store.sessions.context import Context
 from reasoning_store.sessions.facts import SessionFacts
+from reasoning_store.sessions.recovery import Ask, Recovery
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextNames, spell_names
+
+AsyncAsk: TypeAlias = Callable[[Request], Awaitable[object]]
+"""Sends a request, and returns the provider's error; None if it was taken."""
+
+
+def _from_a_thread(ask: AsyncAsk) -> Ask:
+    """Return a function for another thread that asks on this loop."""
+    loop = asyncio.get_running_loop()
+
+    async def asked(request: Request) -> object:
+        return await ask(request)
+
+    return lambda request: asyncio.run_coroutine_threadsafe(asked(request), loop).result()
 
 
 def _session(threads: Threads, sync: Session) -> AsyncSession:
@@ -74,6 +91,16 @@ class AsyncSession(SessionFacts):
     compact = written(Session.compact)
     compactions = awaited(Session.compactions)
     undo = written(Session.undo)
+    withhold = written(Session.withhold)
+    withheld = awaited(Session.withheld)
+
+    async def recover(
+        self, error: object, request: Request, *, ask: AsyncAsk | None = None
+    ) -> Recovery:
+        """Bring a refused request back; ``ask`` is awaited. See ``Session.recover``."""
+        asked = None if ask is None else _from_a_thread(ask)
+        return await self._threads.run_long(self._sync.recover, error, request, ask=asked)
+
     budget = written(Session.budget)
 
     fork = awaited_as(Session.fork, _session, by=Threads.write)
@@ -113,6 +140,12 @@ class AsyncContext:
         return repr(self._sync).replace("<Context", f"<{type(self).__name__}", 1)
 
     request = awaited(Context.request)
+
+    async def recover(self, error: object, *, ask: AsyncAsk | None = None) -> Recovery:
+        """Bring back this context's last request. See ``Context.recover``."""
+        asked = None if ask is None else _from_a_thread(ask)
+        return await self._threads.run_long(self._sync.recover, error, ask=asked)
+
     last_request = awaited(Context.last_request)
     usage = awaited(Context.usage)
     what_if = awaited(Context.what_if)

@@ -73,7 +73,7 @@ def origin_cause(origin: Origin | None, to: Target) -> str:
         return f"signed by {maker or 'another host'}; only {maker or 'that host'} takes it back"
     if origin.api is not None and not is_of_api(origin.api, to):
         return f"signed in {origin.api}; only that protocol takes it back"
-    if origin.base_url and to.base_url and not _same_address(origin.base_url, to.base_url):
+    if origin.base_url and to.base_url and not is_same_address(origin.base_url, to.base_url):
         return "signed at another address; only that address takes it back"
     return f"signed by {origin.model or 'another model'}; only models of its family take it back"
 
@@ -107,10 +107,11 @@ def is_made_at(origin: Origin | None, to: Target) -> bool:
         return bool(to.base_url) and _normalized_address(origin.base_url) == _normalized_address(
             to.base_url
         )
-    return not origin.base_url or not to.base_url or _same_address(origin.base_url, to.base_url)
+    return not origin.base_url or not to.base_url or is_same_address(origin.base_url, to.base_url)
 
 
-def _same_address(one: str, other: str) -> bool:
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two addresses are one, in spite of their case, usual port and last slash."""
     return one == other or _normalized_address(one) == _normalized_address(other)
 
 

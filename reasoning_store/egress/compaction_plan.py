@@ -143,6 +143,7 @@ def count_strip(
     to: Target,
     *,
     fixed: int,
+    inputs_digest: str,
 ) -> StripCount:
     """Return the count of the next request under these settings, and of each part of it."""
 
@@ -150,8 +151,11 @@ def count_strip(
         verdicts = judge(items, positions, settings, to)
         return [sum([one.tokens for one in each if one.kept]) for each in verdicts]
 
-    thoughts = kept(view, turn_positions(view))
-    own = [item.counts.visible + kept for item, kept in zip(view, thoughts, strict=True)]
+    verdicts = judge(view, turn_positions(view), settings, to, inputs_digest)
+    own = [
+        item.counts.visible + sum(item.counts.thinking) - sum(v.tokens for v in each if not v.kept)
+        for item, each in zip(view, verdicts, strict=True)
+    ]
     sums = [0, *accumulate(own)]
     first = layout.starts[0] if layout.starts else 0
     thinkers = [n for n, item in enumerate(view) if item.has_thinking]

@@ -102,7 +102,7 @@ def _blocks_of(request: Request, act: Act) -> Iterator[tuple[Place, Block]]:
     kept = {(verdict.message, verdict.block) for verdict in request.verdicts if verdict.kept}
     is_of_kind = _KINDS.get(act)
     for item in source_of(request).view if is_of_kind else ():
-        for number, block in enumerate(item.message.blocks):
+        for number, block in item.blocks:
             place = Place(item.number, number)
             is_sent = place[:2] in (kept if isinstance(block, ThinkingBlock) else sent)
             if act == "media" and is_sent and isinstance(block, ToolResponseBlock):

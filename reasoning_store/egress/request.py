@@ -95,6 +95,11 @@ class Request:
     _source: RequestSource = field(repr=False, compare=False)
 
     @property
+    def chain(self) -> str | None:
+        """A digest of all that it sends, where the host binds thoughts to what precedes them."""
+        return self._selection.chain
+
+    @property
     def target(self) -> Origin:
         """The origin that the reply to it will have."""
         return self._to.origin
@@ -204,7 +209,7 @@ def count_view(
     """Return the count of the request that sends this selection of a view."""
     counts = (item.counts for item in view)
     encoding = inputs.counter.encoding
-    return TokenCount(**counted(counts, selection.withheld, inputs.fixed, encoding, to.model))
+    return TokenCount(**counted(counts, selection.left_out, inputs.fixed, encoding, to.model))
 
 
 def _checked(earlier: Request, name: str = "earlier") -> Request:

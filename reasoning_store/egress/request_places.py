@@ -51,10 +51,7 @@ Places: TypeAlias = Mapping[Key, tuple[Place, ...]]
 
 def labelled_view(view: Iterable[ViewedMessage]) -> list[ViewedMessage]:
     """Return a view whose blocks have labels as their content; a summary has none."""
-    return [
-        item if item.summary else item._replace(message=_labelled(item.message, item.number))
-        for item in view
-    ]
+    return [item if item.summary else item._replace(message=_labelled(item)) for item in view]
 
 
 def read_places(body: Sequence[Any], labelled: Sequence[Any]) -> Places:
@@ -99,12 +96,12 @@ def _labels_in(value: Any) -> Iterable[Place]:
             yield from _labels_in(item)
 
 
-def _labelled(message: Message, number: int) -> Message:
+def _labelled(item: ViewedMessage) -> Message:
     return with_blocks(
-        message,
+        item.message,
         [
-            _labelled_block(block, Place(number, place), message)
-            for place, block in enumerate(message.blocks)
+            _labelled_block(block, Place(item.number, place), item.message)
+            for place, block in item.blocks
         ],
     )
 

@@ -150,8 +150,9 @@ def selection_warnings(
     if rules.prefix_bound is not None:
         change = _changed_prefix(selected, is_rolling(settings), inputs_digest)
         if change is not None:
+            is_left_out = any("bound" in one.rules for one in selected)
             about = {
-                "consequence": _OF_CHANGED_PREFIX[rules.prefix_bound],
+                "consequence": _BOUND if is_left_out else _OF_CHANGED_PREFIX[rules.prefix_bound],
                 "advice": rules.prefix_bound_hint,
             }
             warnings.append(warning("binding", host=host, change=change, **about))
@@ -166,6 +167,9 @@ _OF_CHANGED_PREFIX: Final[Mapping[PrefixCheck, str]] = {
     "refuse": "the request is refused",
     "drop": "the reasoning after that is dropped without an error",
 }
+
+
+_BOUND: Final = "the reasoning after that is left out"
 
 
 def _floor_warnings(
@@ -244,7 +248,8 @@ def _unmet_because(selected: SelectedMessage, to: Target) -> str | None:
     if not is_demanded(contract.returning.floor, selected.position):
         return None
     if contract.returning.call_signature_at is not None:
-        return "a tool call has lost its seal" if _has_lost_seal(selected, to) else None
+        is_lost = "withheld" in selected.rules or _has_lost_seal(selected, to)
+        return "a tool call has lost its seal" if is_lost else None
     reasons = (one.reason for one in selected.verdicts if one.rule in INADMISSIBLE)
     if (inadmissible := next(reasons, None)) is not None:
         return inadmissible
@@ -281,7 +286,7 @@ def _changed_prefix(
     """Return how the messages before reasoning that is sent differ from those it was made after.
 
     Reasoning of finished turns that is left out now was left out before, too, under the same
-    settings, unless the strip is rolling.
+    settings, unless the strip is rolling. Of a reply whose chain is known a verdict says it.
     """
     altered: str | None = None
     left_out = left_out_in_turn = False
@@ -299,13 +304,17 @@ def _changed_prefix(
         for rule in each.rules:
             if rule in LEFT_OUT_BY_SETTING:
                 left_out = left_out_in_turn = True
-            elif rule in SENT:
+            elif rule == "withheld":
+                altered = altered or "a part before it that was refused is left out"
+            elif rule == "bound" or (rule in SENT and item.chain is None):
                 if altered is not None:
                     return altered
                 if left_out_in_turn or (left_out and (rolling or not position.in_open_turn)):
                     return "other reasoning before it is left out"
                 if inputs_digest and item.inputs_digest and item.inputs_digest != inputs_digest:
                     return "system or tools have changed since it was made"
+                if rule == "bound":
+                    return "what was sent before it has changed"
     return None
 
 

@@ -1,25 +1,30 @@
 """The selection: which thinking is sent to a model, block by block, and by which rule.
 
-    kept = admissible and (demanded or (allowed by strip and included))
+    kept = not withheld and not bound and admissible
+           and (demanded or (allowed by strip and included))
 
-*Admissible*: the contract has a place for it, the target made it, and it is signed where a
-signature is demanded. *Demanded*: the provider's floor, whatever the settings say, unless
-``reasoning.floor`` is off; it never overrides admissible. Strip filters first, then include
-(BR-005). ``isHidden`` and ``includeInResponse`` concern display and decide nothing here
-(BR-003). Thinking that is left out is absent: not sent as text, not as a fake block. Stored
+*Withheld*: a provider refused this block, and ``session.withhold`` or ``recover`` left it out.
+*Bound*: the host binds it to all that precedes it, and something else was sent before it when it
+was made (``prefix_chain``). *Admissible*: the contract has a place for it, the target made it, and
+it is signed where a signature is demanded. *Demanded*: the provider's floor, whatever the settings
+say, unless ``reasoning.floor`` is off; it never overrides the three before. Strip filters first,
+then include (BR-005). ``isHidden`` and ``includeInResponse`` concern display and decide nothing
+here (BR-003). Thinking that is left out is absent: not sent as text, not as a fake block. Stored
 blocks do not change (BR-009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from reasoning_store.conversation.blocks import Counts, Message, Origin, with_blocks
 from reasoning_store.conversation.settings import SettingValues
 from reasoning_store.conversation.turns import TurnPosition
+from reasoning_store.conversation.withholding import WithheldPart
 from reasoning_store.egress.admissibility import Admissibility, origin_cause
 from reasoning_store.egress.policy import is_demanded, strip_policy
+from reasoning_store.egress.prefix_chain import begin_chain
 from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.verdicts import (
@@ -30,6 +35,7 @@ from reasoning_store.egress.verdicts import (
     VerdictRule,
     ViewedMessage,
 )
+from reasoning_store.egress.withheld_parts import parts_left_out, sent_blocks, visible_verdicts
 from reasoning_store.wire.contract import Contract
 
 
@@ -51,7 +57,7 @@ def select(
 
     ``inputs_digest`` is the digest of the system and tools that will be sent.
     """
-    verdicts_of_each = judge(view, positions, settings, to)
+    verdicts_of_each, chain = _judge(view, positions, settings, to, inputs_digest)
     owes = settings.floor == "provider" and _owes_any(to.contract)
     messages: list[Message] = []
     numbers: list[int] = []
@@ -62,11 +68,12 @@ def select(
         message = item.message
         if own_verdicts:
             verdicts += own_verdicts
-            left_out = [verdict.block for verdict in own_verdicts if not verdict.kept]
+            left_out = {verdict.block for verdict in own_verdicts if not verdict.kept}
+            parts = parts_left_out(item, to)
             if item.unread:
-                is_whole &= len(left_out) == len(own_verdicts)
-            elif left_out:
-                message = _without_blocks(message, left_out)
+                is_whole &= left_out.issuperset(header.place for header in item.unread)
+            if parts or (left_out and not item.unread):
+                message = with_blocks(message, sent_blocks(item.blocks, left_out, parts))
         if message.blocks:  # a message without blocks is left out
             messages.append(message)
             numbers.append(item.number)
@@ -79,6 +86,8 @@ def select(
         is_whole=is_whole,
         verdicts=tuple(verdicts),
         warnings=selection_warnings(selected, settings, to, inputs_digest),
+        left_out=left_out_tokens(view, verdicts_of_each),
+        chain=chain,
     )
 
 
@@ -87,17 +96,53 @@ def judge(
     positions: Sequence[TurnPosition],
     settings: SettingValues,
     to: Target,
+    inputs_digest: str | None = None,
 ) -> list[Sequence[Verdict]]:
-    """Return the verdicts of each message of a view: what a request and every count is made of."""
+    """Return the verdicts of each message of a view: what a request and every count is made of.
+
+    Those of thoughts come first. Without ``inputs_digest`` none is bound to what precedes it.
+    """
+    return _judge(view, positions, settings, to, inputs_digest)[0]
+
+
+def left_out_tokens(
+    view: Iterable[JudgedMessage], verdicts: Iterable[Sequence[Verdict]]
+) -> tuple[int, int]:
+    """Return the tokens of the thoughts that are left out of a view, and those of other blocks."""
+    thoughts = others = 0
+    for item, own in zip(view, verdicts, strict=True):
+        number = len(item.counts.thinking)
+        thoughts += sum([verdict.tokens for verdict in own[:number] if not verdict.kept])
+        others += sum([verdict.tokens for verdict in own[number:]])
+    return thoughts, others
+
+
+def _judge(
+    view: Sequence[JudgedMessage],
+    positions: Sequence[TurnPosition],
+    settings: SettingValues,
+    to: Target,
+    inputs_digest: str | None,
+) -> tuple[list[Sequence[Verdict]], str | None]:
+    """Return the verdicts of each message, and the chain of all that is sent."""
     admissibility = Admissibility(to)
     reasons = _Reasons(settings, to)
-    return [
-        # EC-001: no thinking, no verdict.
-        _block_verdicts(item, position, settings, admissibility, reasons)
-        if item.counts.thinking
-        else ()
-        for item, position in zip(view, positions, strict=True)
-    ]
+    chain = begin_chain(to, inputs_digest)
+    verdicts: list[Sequence[Verdict]] = []
+    for item, position in zip(view, positions, strict=True):
+        own: Sequence[Verdict] = ()
+        parts = parts_left_out(item, to)
+        if item.counts.thinking:  # EC-001: no thinking, no verdict.
+            is_bound = chain is not None and chain.breaks(item)
+            own = _block_verdicts(
+                item, position, settings, admissibility, reasons, parts, is_bound=is_bound
+            )
+        if parts:
+            own = [*own, *visible_verdicts(item, parts)]
+        if chain is not None:
+            chain.add(item, own)
+        verdicts.append(own)
+    return verdicts, None if chain is None else chain.value
 
 
 def decide(
@@ -153,8 +198,12 @@ def _block_verdicts(
     settings: SettingValues,
     admissibility: Admissibility,
     reasons: _Reasons,
+    parts: Sequence[WithheldPart],
+    *,
+    is_bound: bool,
 ) -> list[Verdict]:
     """Decide about the thinking blocks of one message."""
+    refused = {part.block: part.reason for part in parts}
     unsendable = _unsendable_because(item)
     tokens = iter(item.counts.thinking)
     origin = item.origin
@@ -163,8 +212,12 @@ def _block_verdicts(
         inadmissible: VerdictRule | None = "no_place"
         if unsendable is None:
             inadmissible = admissibility.inadmissible_because(thinking, origin)
+        if number in refused:
+            inadmissible = "withheld"
         kept, rule = decide(inadmissible, settings, position, admissibility.to)
-        reason = unsendable or reasons.find(rule, origin)
+        if kept and is_bound and thinking.opaque:
+            kept, rule = False, "bound"
+        reason = refused.get(number) or unsendable or reasons.find(rule, origin)
         verdicts.append(Verdict(item.number, number, kept, rule, next(tokens), reason))
     return verdicts
 
@@ -174,11 +227,6 @@ def _unsendable_because(message: JudgedMessage) -> str | None:
     if message.status == "streaming":
         return "the reply is still being written"
     return None if message.role == "assistant" else "only a model's message has a field for it"
-
-
-def _without_blocks(message: Message, blocks: Collection[int]) -> Message:
-    remaining = [block for number, block in enumerate(message.blocks) if number not in blocks]
-    return with_blocks(message, remaining)
 
 
 def _owes_any(contract: Contract) -> bool:

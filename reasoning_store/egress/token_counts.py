@@ -75,7 +75,7 @@ class TokensByKind:
     thinking: int
     """The thinking that is sent."""
     withheld: int
-    """The thinking that is left out."""
+    """The thinking that is left out, and whatever a provider refused."""
 
 
 def exactness_mark(counted: Any) -> str:
@@ -174,9 +174,16 @@ def count_fixed(
 
 
 def counted(
-    counts: Iterable[Counts], withheld: int, fixed: FixedCount, encoding: str, model: str | None
+    counts: Iterable[Counts],
+    left_out: tuple[int, int],
+    fixed: FixedCount,
+    encoding: str,
+    model: str | None,
 ) -> dict[str, Any]:
-    """Return the fields of the ``TokenCount`` of a view that leaves ``withheld`` tokens out."""
+    """Return the fields of the ``TokenCount`` of a view.
+
+    ``left_out`` are the tokens of the thoughts that are left out, and those of other blocks.
+    """
     visible = thinking = 0
     labels = {fixed.exactness, exactness_for(model, encoding)}
     for part in counts:
@@ -186,14 +193,14 @@ def counted(
     kinds = TokensByKind(
         system=fixed.system,
         tools=fixed.tools,
-        messages=visible + PRIMING,
-        thinking=thinking - withheld,
-        withheld=withheld,
+        messages=visible - left_out[1] + PRIMING,
+        thinking=thinking - left_out[0],
+        withheld=sum(left_out),
     )
     effective = kinds.system + kinds.tools + kinds.messages + kinds.thinking
     return {
         "effective": effective,
-        "raw": effective + withheld,
+        "raw": effective + kinds.withheld,
         "fixed": fixed.tokens,
         "by_kind": kinds,
         "exactness": worst(*labels),
@@ -204,6 +211,13 @@ def counted(
 def exactness_for(model: str | None, encoding: str) -> CountExactness:
     """Return how good counts in an encoding are for a model: exact where it is the model's own."""
     return "exact" if contract_lookup.find_encoding(model) == encoding else "approximate"
+
+
+def count_block(block: Block, counter: Counter) -> int:
+    """Return the tokens of one block that is no thought."""
+    if isinstance(block, ToolResponseBlock):
+        return _count_response(block, counter)[0]
+    return _count_visible(block, counter)[0]
 
 
 def _count_visible(block: Block, counter: Counter) -> tuple[int, Exactness]:

@@ -18,7 +18,7 @@ from reasoning_store.conversation.turns import (
     TurnPosition,
     turn_positions,
 )
-from reasoning_store.egress.selection import decide, judge
+from reasoning_store.egress.selection import decide, judge, left_out_tokens
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import FixedCount, TokenCount, TokensByKind, counted
 from reasoning_store.egress.verdicts import JudgedMessage
@@ -45,14 +45,15 @@ def count_usage(
     to: Target,
     *,
     fixed: FixedCount,
+    inputs_digest: str,
     encoding: str,
     limit: int | None = None,
 ) -> ContextUsage:
     """Return the count of the next request."""
-    verdicts = judge(view, turn_positions(view), settings, to)
-    withheld = sum([one.tokens for own in verdicts for one in own if not one.kept])
+    verdicts = judge(view, turn_positions(view), settings, to, inputs_digest)
+    left_out = left_out_tokens(view, verdicts)
     counts = (item.counts for item in view)
-    return ContextUsage(**counted(counts, withheld, fixed, encoding, to.model), limit=limit)
+    return ContextUsage(**counted(counts, left_out, fixed, encoding, to.model), limit=limit)
 
 
 def calibrate(usage: ContextUsage, *, counted: int, reported: int) -> ContextUsage:

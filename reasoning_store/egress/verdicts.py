@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from reasoning_store.conversation.blocks import (
+    Block,
     Counts,
     Message,
     Origin,
@@ -15,9 +16,10 @@ from reasoning_store.conversation.blocks import (
     ThinkingBlock,
 )
 from reasoning_store.conversation.thinking_header import ThinkingHeader
+from reasoning_store.conversation.withholding import WithheldPart
 
 VerdictRule: TypeAlias = Literal[
-    "kept", "required", "origin", "no_place", "unsigned", "strip", "include"
+    "kept", "required", "withheld", "bound", "origin", "no_place", "unsigned", "strip", "include"
 ]
 
 WarningCode: TypeAlias = Literal[
@@ -56,11 +58,15 @@ WarningCode: TypeAlias = Literal[
 
 SENT: frozenset[VerdictRule] = frozenset({"kept", "required"})
 LEFT_OUT_BY_SETTING: frozenset[VerdictRule] = frozenset({"strip", "include"})
-INADMISSIBLE: frozenset[VerdictRule] = frozenset({"origin", "no_place", "unsigned"})
+INADMISSIBLE: frozenset[VerdictRule] = frozenset(
+    {"withheld", "bound", "origin", "no_place", "unsigned"}
+)
 
 REASONS: dict[VerdictRule, str] = {
     "kept": "includeInContext is on",
     "required": "{host} demands it back",
+    "withheld": "{cause}",
+    "bound": "{host} binds it to all that precedes it, and that has changed",
     "origin": "{cause}",
     "no_place": "{host} has no field for it in {api}",
     "unsigned": "{host} takes back signed thoughts only",
@@ -112,6 +118,12 @@ class JudgedMessage(Protocol):
     def counts(self) -> Counts: ...
     @property
     def thinking(self) -> Sequence[tuple[int, ThinkingBlock | ThinkingHeader]]: ...
+    @property
+    def withheld(self) -> Sequence[WithheldPart]: ...
+    @property
+    def digest(self) -> bytes | None: ...
+    @property
+    def chain(self) -> str | None: ...
 
 
 class ViewedMessage(NamedTuple):
@@ -126,6 +138,12 @@ class ViewedMessage(NamedTuple):
     """The digest of system and tools of the request that it answered, where that is known."""
     unread: Sequence[ThinkingHeader] = ()
     """Its thinking blocks, where they were not read."""
+    withheld: Sequence[WithheldPart] = ()
+    """Its parts that are left out, because a provider refused them."""
+    digest: bytes | None = None
+    """Of its content; None outside of a store."""
+    chain: str | None = None
+    """That of the selection which its request sent (``PrefixChain``), where it is known."""
 
     @property
     def starts_turn(self) -> bool:
@@ -156,8 +174,19 @@ class ViewedMessage(NamedTuple):
         """Its thinking, read or not, with its place among the blocks."""
         if self.unread:
             return [(header.place, header) for header in self.unread]
-        blocks = enumerate(self.message.blocks)
-        return [(number, block) for number, block in blocks if isinstance(block, ThinkingBlock)]
+        return [
+            (number, block) for number, block in self.blocks if isinstance(block, ThinkingBlock)
+        ]
+
+    @property
+    def blocks(self) -> list[tuple[int, Block]]:
+        """Its blocks that were read, each with its place among all."""
+        if not self.unread:
+            return [*enumerate(self.message.blocks)]
+        unread = {header.place for header in self.unread}
+        every = range(len(self.message.blocks) + len(unread))
+        places = [place for place in every if place not in unread]
+        return [*zip(places, self.message.blocks, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +200,9 @@ class Selection:
     """For each of ``messages``: the provider demands reasoning of it, or a stand-in for some."""
     verdicts: tuple[Verdict, ...]
     warnings: tuple[RequestWarning, ...]
+    left_out: tuple[int, int] = (0, 0)
+    """The tokens of the thoughts that are left out, and those of other blocks."""
+    chain: str | None = None
+    """Of all that is sent, where the host binds thoughts to it."""
     is_whole: bool = True
     """All thinking that is kept was read; else ``messages`` lack some, and only counts hold."""
-
-    @property
-    def withheld(self) -> int:
-        """The tokens of the thinking that is left out."""
-        return sum(verdict.tokens for verdict in self.verdicts if not verdict.kept)

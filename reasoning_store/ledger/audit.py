@@ -23,7 +23,14 @@ from reasoning_store.conversation.errors import (
     NotFound,
     ReasoningStoreError,
 )
-from reasoning_store.ledger import audit_session, branches, budgets, history, sessions
+from reasoning_store.ledger import (
+    audit_session,
+    branches,
+    budgets,
+    history,
+    sessions,
+    withholdings,
+)
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.foreign_objects import foreign_names
 from reasoning_store.ledger.database.statement import Statement, driver
@@ -155,6 +162,7 @@ def session(
     for code, detail in audit_session.session(connection, key, session_row, by_number, encodings):
         problem(code, detail)
     attempted(None, budgets.get)
+    attempted(None, withholdings.of_session)
     for number, origin in attempted(None, origins.texts) or ():
         if keys.origin_number(origin) != number:
             problem("origin", "an origin is not what its number is made of")
@@ -231,6 +239,9 @@ def messages_of(
     }
     indexed = search_rows.entries_in(connection, key, branch, first, last)
     whose = search_rows.owner_of(connection, key)
+    withheld = [
+        (row.place, row.part.block) for row in withholdings.of_session(connection, key, every=True)
+    ]
     problems: list[Problem] = []
     for row in history.of_segments(connection, key, [Segment(branch, first, last)], thinking=True):
         position = row.position
@@ -247,6 +258,11 @@ def messages_of(
             problems.append(Problem("unreadable", detail, *place))
             continue
         counted[position] = made.entry
+        if any(
+            held == (branch, position) and block >= len(row.message.blocks)
+            for held, block in withheld
+        ):
+            problems.append(Problem("stray", "a block that is left out is not there", *place))
         if made.columns["digest"] != digest:
             problems.append(Problem("digest", "the message is not the one written", *place))
         if not all(

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.sessions import Sessions
     from reasoning_store.ledger.transfer.transfer import Transfer
     from reasoning_store.ledger.views import Views
+    from reasoning_store.ledger.withholdings import Withholdings
 
 
 class Ledger:
@@ -105,6 +106,12 @@ class Ledger:
         from reasoning_store.ledger.compactions import Compactions
 
         return Compactions(self.database, self.clock)
+
+    @cached_property
+    def withholdings(self) -> Withholdings:
+        from reasoning_store.ledger.withholdings import Withholdings
+
+        return Withholdings(self.database, self.clock)
 
     @cached_property
     def views(self) -> Views:

@@ -222,6 +222,26 @@ thinking_blocks = Table(
     **STRICT,
 )
 
+withholdings = Table(
+    "withholdings",
+    metadata,
+    _key(),
+    _need("branch", Integer),
+    _need("position"),
+    _need("block", Integer),  # its place among all blocks of the message
+    _need("part", Text),  # block, seal, or the index of a piece of a tool's result
+    _need("digest", LargeBinary),  # of the seal, or of the bytes
+    _need("tokens"),
+    _need("reason", Text),
+    _may("error", Text),  # the refusal, masked, its first characters
+    _may("target", Text),  # JSON of the origin whose requests leave it out; NULL: every request
+    _need("created_at"),
+    _may("undone_at"),
+    PrimaryKeyConstraint("session_key", "branch", "position", "block", "part"),
+    _belongs_to("messages", "branch", "position"),
+    **CLUSTERED,
+)
+
 drafts = Table(
     "drafts",
     metadata,

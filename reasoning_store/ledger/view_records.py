@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from reasoning_store.conversation.blocks import Counts, Exactness, Message, Origin, Role, Status
 from reasoning_store.conversation.message_flags import HAS_CALL, STARTS_TURN
 from reasoning_store.conversation.thinking_header import ThinkingHeader
+from reasoning_store.conversation.withholding import WithheldPart
 from reasoning_store.ledger.records import (
     BranchRow,
     KeptSettings,
@@ -158,6 +159,12 @@ class NarrowRow(NamedTuple):
     flags: int
     headers: Sequence[ThinkingHeader]
     is_summary: bool = False
+    withheld: Sequence[WithheldPart] = ()
+    """Its parts that are left out, because a provider refused them."""
+    digest: bytes | None = None
+    """Of its content, where that is asked for."""
+    chain: str | None = None
+    """Of all that its request sent, where that is asked for."""
 
     @property
     def number(self) -> int:

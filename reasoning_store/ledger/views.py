@@ -16,7 +16,15 @@ from reasoning_store.conversation import placeholders
 from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, compactions, history, profiles, sessions
+from reasoning_store.conversation.withholding import WithheldPart
+from reasoning_store.ledger import (
+    branches,
+    compactions,
+    history,
+    profiles,
+    sessions,
+    withholdings,
+)
 from reasoning_store.ledger.branches import BranchRead
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
@@ -51,6 +59,7 @@ _REQUESTS = Statement(
     .where(*in_range(_b), _b.sent.is_not(None), *of_same_message(_m, _b))
     .order_by(_b.position)
 )
+_DIGESTS = Statement(select(_m.position, _m.digest).where(*in_range(_m)))
 _SESSION_AND_BRANCH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
 
 
@@ -126,6 +135,8 @@ def narrow(
             else row
             for row in rows
         ]
+    if withheld := withholdings.parts_of(connection, session.key, snapshot.branch):
+        rows = [row._replace(withheld=withheld.get(row.position, ())) for row in rows]
     if in_force.ranges:
         rows = sorted([*rows, *map(_narrow_summary, in_force.ranges)], key=_position)
     return snapshot, rows
@@ -349,6 +360,28 @@ class Views:
     def requests_from(self, session_key: int, branch: int, first: int) -> list[RecordedRequest]:
         """Return the requests of the recorded replies from a position on."""
         return self._database.read(requests_from, session_key, branch, first)
+
+    def digests(self, session_key: int, branch: int) -> dict[int, bytes]:
+        """Return the digest of each message of a branch by its position."""
+
+        def read(connection: Connection) -> dict[int, bytes]:
+            found = branches.get(connection, session_key, branch)
+            return {
+                position: digest
+                for part in found.segments
+                for position, digest in _DIGESTS.rows(connection, range_params(session_key, part))
+            }
+
+        return self._database.read(read)
+
+    def withheld(self, session_key: int, branch: int) -> dict[int, tuple[WithheldPart, ...]]:
+        """Return by its position what is left out of each message of a branch."""
+
+        def read(connection: Connection) -> dict[int, tuple[WithheldPart, ...]]:
+            found = branches.get(connection, session_key, branch)
+            return withholdings.parts_of(connection, session_key, found)
+
+        return self._database.read(read)
 
     def view(
         self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1

@@ -53,6 +53,8 @@ def request_facts(to: Origin, request: Request | None) -> dict[str, Any]:
     if request is not None:
         facts |= {"settings": request.settings.by_key(), "digest": request.digest}
         facts["tokens"] = request.tokens.effective
+        if request.chain is not None:
+            facts["chain"] = request.chain
         layers = {key: item.layer for key, item in request.settings.resolved().items()}
         facts["chosen"] = [key for key, layer in layers.items() if layer != "default"]
     return facts

@@ -222,7 +222,7 @@ class SessionBranch:
         """Ask the recorder of the reply that is arriving to stop."""
         if not isinstance(reason, str) or not 0 < len(reason) <= MOST_REASON:
             raise InvalidCall("reason: must be a short text", hint=f"1 to {MOST_REASON} characters")
-        text = self._masked(check_text("reason", reason))
+        text = self.masked(check_text("reason", reason))
         was_live = self.ledger.drafts.stop(self.key, self.number, text)
         self.state.draft_writer.wake()  # it may be recorded here
         return was_live
@@ -230,10 +230,10 @@ class SessionBranch:
     def annotate(self, position: int | str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Merge into the annotations of a message."""
         check_position("position", position)
-        wanted = self._masked(check_mapping("annotations", changes))
+        wanted = self.masked(check_mapping("annotations", changes))
         return self.ledger.annotations.merge(self.key, self.number, position, wanted)
 
-    def _masked(self, value: Any) -> Any:
+    def masked(self, value: Any) -> Any:
         """Return a JSON value of the application without its secrets."""
         if self.state.masker is None:
             return value

@@ -17,7 +17,7 @@ from reasoning_store.egress import budget, compaction_plan
 from reasoning_store.egress.budget import Budget
 from reasoning_store.egress.compaction_plan import Limits, Plan, Range
 from reasoning_store.egress.policy import stricter_settings
-from reasoning_store.egress.token_counts import FixedCount
+from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.usage import count_usage
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.view_records import (
@@ -54,13 +54,16 @@ class SessionCompaction:
     def plan(self, options: ContextOptions, limits: Limits, *, clear: bool) -> Plan:
         """Return whether the next request should get shorter, and how. Changes nothing."""
         check_truth("clear", clear)
-        fixed = self._view.inputs(options, self._view.row.encoding).fixed
+        inputs = self._view.inputs(options, self._view.row.encoding)
+        _ = inputs.fixed  # it is counted before anything is read
         return self._view.at_one_moment(
-            lambda view: SessionCompaction(view)._read_and_plan(options, limits, fixed, clear=clear)
+            lambda view: SessionCompaction(view)._read_and_plan(
+                options, limits, inputs, clear=clear
+            )
         )
 
     def _read_and_plan(
-        self, options: ContextOptions, limits: Limits, fixed: FixedCount, *, clear: bool
+        self, options: ContextOptions, limits: Limits, inputs: RequestInputs, *, clear: bool
     ) -> Plan:
         """Return the plan; every read is of one moment."""
         view = self._view
@@ -70,6 +73,7 @@ class SessionCompaction:
         policy = session_settings.policy(view.state, snapshot.settings, options.settings)
         choices = (policy.settings, *stricter_settings(policy.settings))
         to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
+        rows = view.rows_with_chains(rows, policy, to)
         in_force, encoding = snapshot.in_force, snapshot.session.encoding
         layout = compaction_plan.make_layout(
             rows,
@@ -77,10 +81,24 @@ class SessionCompaction:
             cleared=0 if in_force.cleared is None else in_force.cleared.last,
             splits=partial(self._splits, snapshot.turn_start or 1),
         )
-        usage = count_usage(rows, policy.settings, to, fixed=fixed, encoding=encoding)
+        usage = count_usage(
+            rows,
+            policy.settings,
+            to,
+            fixed=inputs.fixed,
+            inputs_digest=inputs.digest,
+            encoding=encoding,
+        )
         plan = compaction_plan.make_plan(
             [
-                compaction_plan.count_strip(rows, layout, chosen, to, fixed=fixed.tokens)
+                compaction_plan.count_strip(
+                    rows,
+                    layout,
+                    chosen,
+                    to,
+                    fixed=inputs.fixed.tokens,
+                    inputs_digest=inputs.digest,
+                )
                 for chosen in choices
             ],
             layout,

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from reasoning_store.egress.usage import ContextUsage
     from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.egress.what_if import WhatIf
+    from reasoning_store.ledger.view_records import NarrowRow, RequestSnapshot
     from reasoning_store.recording.recording import Recording
+    from reasoning_store.sessions.recovery import Ask, Recovery
     from reasoning_store.sessions.session import Session
 
 P = ParamSpec("P")
@@ -112,6 +114,17 @@ class Context:
         earlier, messages = found
         return build(messages, earlier.policy, earlier.to, inputs)
 
+    def recover(self, error: object, *, ask: Ask | None = None) -> Recovery:
+        """Bring back this context's last request, which was refused. See ``Session.recover``."""
+        if self._last_request is None:
+            raise InvalidCall(
+                "this context has made no request yet",
+                hint="session.recover(error, request) takes the one that was refused",
+            )
+        found = self._session.recover(error, self._last_request, ask=ask)
+        self._last_request = found.request or self._last_request
+        return found
+
     @spell_names
     def usage(
         self,
@@ -135,17 +148,24 @@ class Context:
         branch, (position,) = self._branch().locate(at)
         view = branch.view
         with_last = calibrated or options.names == UNNAMED
-        snapshot, rows = view.ledger_views.narrow(
-            view.row, view.branch_number, position, with_last=with_last
-        )
-        to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
-        encoding = snapshot.session.encoding
+        inputs = view.inputs(options, view.row.encoding)
+
+        def read(view: SessionView) -> tuple[RequestSnapshot, list[NarrowRow], Policy, Target]:
+            snapshot, rows = view.ledger_views.narrow(
+                view.row, view.branch_number, position, with_last=with_last
+            )
+            policy = session_settings.policy(view.state, snapshot.settings, options.settings)
+            to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
+            return snapshot, view.rows_with_chains(rows, policy, to), policy, to
+
+        snapshot, rows, policy, to = view.at_one_moment(read)
         found = count_usage(
             rows,
-            session_settings.policy(view.state, snapshot.settings, options.settings).settings,
+            policy.settings,
             to,
-            fixed=view.inputs(options, encoding).fixed,
-            encoding=encoding,
+            fixed=inputs.fixed,
+            inputs_digest=inputs.digest,
+            encoding=snapshot.session.encoding,
             limit=limit or self._limit,
         )
         return found if not calibrated else _calibrated(found, to, snapshot.last_request)
@@ -166,7 +186,7 @@ class Context:
             policy = session_settings.policy(view.state, snapshot.settings, options.settings)
             to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
             # Nothing is written, so no thought has to be read.
-            return view.with_digests(view.messages(AFTER_ALL), policy, to), policy, to
+            return view.with_chains(view.messages(AFTER_ALL), policy, to), policy, to
 
         return what_if(*view.at_one_moment(read), inputs)
 
@@ -307,7 +327,7 @@ def _read_last_request(
         return None
     messages = view.messages(earlier.first_with_thinking)
     sent = [item for item in messages if item.number < earlier.position]
-    return earlier, view.with_digests(sent, earlier.policy, earlier.to)
+    return earlier, view.with_chains(sent, earlier.policy, earlier.to)
 
 
 def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _RequestReads:
@@ -324,6 +344,6 @@ def _read_request(view: SessionView, options: ContextOptions, digest: str) -> _R
     before: list[ViewedMessage] = []
     if earlier is not None:
         same = [item for item in messages if item.number < earlier.position]
-        before = view.with_digests(same, earlier.policy, earlier.to)
-    messages = view.with_digests(messages, policy, to)
+        before = view.with_chains(same, earlier.policy, earlier.to)
+    messages = view.with_chains(messages, policy, to)
     return _RequestReads(snapshot.last_request, policy, to, messages, earlier, before)

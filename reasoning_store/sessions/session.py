@@ -20,12 +20,14 @@ from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextNames, spell_names
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored_values import Branch, Compaction, Stored, compaction
+from reasoning_store.stored_values import Branch, Compaction, Stored, Withheld, compaction
 
 if TYPE_CHECKING:
     from reasoning_store.egress.compaction_plan import Plan
+    from reasoning_store.egress.request import Request
     from reasoning_store.ledger.erasure import Only, OnlyMessages
     from reasoning_store.recording.following import Following
+    from reasoning_store.sessions.recovery import Ask, Recovery
 
 
 class Session(SessionFacts):
@@ -50,7 +52,7 @@ class Session(SessionFacts):
 
     def rename(self, title: str | None) -> None:
         """Set the title of the session, or remove it."""
-        safe = self._own_branch()._masked(title)
+        safe = self._own_branch().masked(title)
         self._row = self._state.ledger.sessions.rename(self._row.key, safe)
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
@@ -220,12 +222,61 @@ class Session(SessionFacts):
         rows = self._state.ledger.views.compactions(self._row.key, self._branch)
         return [compaction(row) for row in rows]
 
-    def undo(self, id: int) -> Compaction:
-        """Take a summary or a clearing back, and all that ``compact`` did with it.
+    def withhold(
+        self,
+        at: int | str,
+        block: int | None = None,
+        part: str | int = "block",
+        *,
+        reason: str | None = None,
+    ) -> list[Withheld]:
+        """Leave a part of a message out of every request, on all branches that share it.
 
-        The messages are sent again, the compactions that it superseded hold again, and a setting
-        has its value of before, unless it was changed since.
+        ``block`` is its index in the message; without one all thoughts are left out, or all media.
+        ``part`` is ``"block"``, ``"seal"`` for a call whose signature alone is wrong, or the index
+        of a piece of a tool's result. A call takes its response along, and a response its call.
+        Returns what was not left out before.
         """
+        from reasoning_store.sessions.recovery import SessionRecovery
+
+        return SessionRecovery(self._own_branch()).withhold(at, block, part, reason)
+
+    def withheld(self) -> list[Withheld]:
+        """Return what requests of this branch leave out, in the order of its messages."""
+        from reasoning_store.sessions.recovery import SessionRecovery
+
+        return SessionRecovery(self._own_branch()).withheld()
+
+    def recover(self, error: object, request: Request, *, ask: Ask | None = None) -> Recovery:
+        """Bring a refused request back: leave out what was refused, or send what is missing.
+
+        ``error`` is the SDK's exception, the body of the response or its text. If the refusal names
+        no block, all of the open turn that it can be about are left out; with ``ask``, which sends
+        a request and returns its error or None, the one is searched: of n blocks with at most
+        log2 n + 1 requests.
+        """
+        from reasoning_store.sessions.recovery import SessionRecovery
+
+        return SessionRecovery(self._own_branch()).recover(error, request, ask)
+
+    @overload
+    def undo(self, id: int, *, force: bool = False) -> Compaction: ...
+
+    @overload
+    def undo(self, id: str, *, force: bool = False) -> Withheld: ...
+
+    def undo(self, id: int | str, *, force: bool = False) -> Compaction | Withheld:
+        """Take back a summary, a clearing, or a part that is left out.
+
+        Of a summary or a clearing all that ``compact`` did goes: the messages are sent again, the
+        compactions that it superseded hold again, and a setting has its value of before, unless it
+        was changed since. A part that is sent again can make later thoughts void, at a provider
+        that binds them to what precedes them: then it is a ``Conflict``, unless ``force``.
+        """
+        if isinstance(id, str):
+            from reasoning_store.sessions.recovery import SessionRecovery
+
+            return SessionRecovery(self._own_branch()).undo(id, force=force)
         return compaction(self._state.ledger.compactions.undo(self._row.key, self._branch, id))
 
     def budget(self, *, limit: int | None = None, warn_at: float = WARN_AT) -> Budget:

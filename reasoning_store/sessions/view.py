@@ -9,7 +9,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from reasoning_store.ledger.records import RecordedRequest, SessionRow
-from reasoning_store.ledger.view_records import RequestSnapshot, SummaryRow
+from reasoning_store.ledger.view_records import NarrowRow, RequestSnapshot, SummaryRow
 from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import counter
@@ -121,35 +121,71 @@ class SessionView:
         from reasoning_store.egress.verdicts import ViewedMessage
 
         found = self.ledger_views.view(self.key, self.branch_number, thinking_from=thinking_from)
+        withheld = self.ledger_views.withheld(self.key, self.branch_number)
         return [
-            ViewedMessage(row.message, row.counts, row.position, summary=True)
+            ViewedMessage(
+                row.message,
+                row.counts,
+                row.position,
+                summary=True,
+                digest=_digest_of_summary(row.last),
+            )
             if isinstance(row, SummaryRow)
             else ViewedMessage(
-                row.message, row.counts, row.position, False, None, row.headers or ()
+                row.message,
+                row.counts,
+                row.position,
+                unread=row.headers or (),
+                withheld=withheld.get(row.position, ()),
+                digest=row.digest,
             )
             for row in found
         ]
 
-    def with_digests(
+    def with_chains(
         self, items: list[ViewedMessage], policy: Policy, to: Target
     ) -> list[ViewedMessage]:
-        """Return a view with the digests of the requests that its replies answered.
+        """Return a view with what is known of the requests that its replies answered.
 
-        Only a host that binds reasoning to all that precedes it needs them.
+        Only a host that binds reasoning to all that precedes it needs that.
         """
+        requests = self._bound_requests(policy, to)
+        return [
+            item._replace(
+                inputs_digest=requests[item.number].get("digest"),
+                chain=requests[item.number].get("chain"),
+            )
+            if item.number in requests and not item.summary
+            else item
+            for item in items
+        ]
+
+    def rows_with_chains(
+        self, rows: list[NarrowRow], policy: Policy, to: Target
+    ) -> list[NarrowRow]:
+        """Return the same of a view without blocks."""
+        requests = self._bound_requests(policy, to)
+        if not requests:
+            return rows
+        digests = self.ledger_views.digests(self.key, self.branch_number)
+        return [
+            row._replace(digest=_digest_of_summary(row.last))
+            if row.is_summary
+            else row._replace(
+                digest=digests[row.position], chain=requests.get(row.position, {}).get("chain")
+            )
+            for row in rows
+        ]
+
+    def _bound_requests(self, policy: Policy, to: Target) -> dict[int, dict[str, Any]]:
+        """Return the requests of the replies whose thoughts may be sent, by their positions."""
         if to.contract.returning.prefix_bound is None:
-            return items
+            return {}
         from reasoning_store.egress.usage import first_thinking_sent
 
         first = first_thinking_sent(self.thinking_needed_from, policy.settings, to)
         requests = self.ledger_views.requests_from(self.key, self.branch_number, first)
-        digests = {row.position: row.facts["digest"] for row in requests if "digest" in row.facts}
-        return [
-            item._replace(inputs_digest=digests[item.number])
-            if item.number in digests and not item.summary
-            else item
-            for item in items
-        ]
+        return {row.position: row.facts for row in requests}
 
     def earlier_request(
         self, snapshot: RequestSnapshot, digest: str | None
@@ -158,7 +194,6 @@ class SessionView:
 
         None if nothing is known of it, or it had system and tools of another digest.
         """
-        from reasoning_store.conversation.settings import resolve_settings
         from reasoning_store.egress.usage import first_thinking_sent
 
         last = snapshot.last_request
@@ -166,10 +201,7 @@ class SessionView:
             return None
         if digest is not None and last.facts["digest"] != digest:
             return None
-        to = _target_of(last.facts, self.state.contracts)
-        values = last.facts["settings"]
-        chosen = last.facts.get("chosen", values)  # rows of before have none: all were chosen
-        policy = resolve_settings({key: values[key] for key in chosen})
+        to, policy = how_sent(last, self.state.contracts)
         in_force = self.ledger_views.in_force_when_sent(self.key, last)
         erased_at = snapshot.session.erased_at
         if in_force != snapshot.in_force.before(last.position) or (
@@ -179,6 +211,21 @@ class SessionView:
         needed_from = partial(self.thinking_needed_from, last.position - 1)
         first = first_thinking_sent(needed_from, policy.settings, to)
         return EarlierRequest(to, policy, last.position, first)
+
+
+def how_sent(request: RecordedRequest, contracts: Contracts) -> tuple[Target, Policy]:
+    """Return the target and the settings of a recorded request."""
+    from reasoning_store.conversation.settings import resolve_settings
+
+    values = request.facts.get("settings", {})
+    chosen = request.facts.get("chosen", values)  # rows of before have none: all were chosen
+    policy = resolve_settings({key: values[key] for key in chosen})
+    return _target_of(request.facts, contracts), policy
+
+
+def _digest_of_summary(last: int) -> bytes:
+    """Return the digest of the message that replaces a range: by its end, and its own count."""
+    return b"summary up to %d" % last
 
 
 @dataclass(frozen=True, slots=True)

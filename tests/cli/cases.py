@@ -49,7 +49,7 @@ CASES: dict[str, Case] = {
     "demo": Case("demo --folder left", "demo twice", needs=False, says="twice"),
     "distribute": Case("distribute --check", "distribute", says="an SQLite file is on one machine"),
     "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
-    "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 1004"),
+    "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 1905"),
     "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="pass --yes"),
     "export": Case("export", "export chat-43", MISSING, says=NEAR),
     "get": Case(

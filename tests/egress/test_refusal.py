@@ -130,23 +130,6 @@ def test_the_settings_of_a_refusal_mend_the_request_in_an_open_loop(
     assert refusal(body(*found.settings), **to) is None
 
 
-def test_erasing_one_thought_that_is_refused_keeps_the_others(tmp_path: Path) -> None:
-    """As the explanation of a signature that was cut off says."""
-    good = rs.ThinkingBlock(thought="Well.", source_field="thinking", signature="c2ln")
-    to: dict[str, Any] = {"provider": "anthropic", "model": "claude-opus-5"}
-    with rs.Store(f"sqlite:///{tmp_path / 'chat.db'}") as store:
-        session = store.session("chat", create=True)
-        session.append(loop(good, CUT_OFF["a signature"], origin=CLAUDE))
-        found = explain_refusal("anthropic", refusal(session.build_request(**to).body, **to) or "")
-        assert found is not None
-        assert 'session.erase(position, only="reasoning")' in found.fix
-        session.erase(4, only="reasoning")
-        body = session.build_request(**to).body
-
-    assert refusal(body, **to) is None
-    assert body["messages"][1]["content"][0]["signature"] == "c2ln"
-
-
 def test_the_more_particular_words_count() -> None:
     """Two causes share a sentence: a bad signature, and one bound to another conversation."""
     text = "Invalid `signature` in `thinking` block"

@@ -95,7 +95,17 @@ def test_what_leaves_has_types() -> None:
         assert_type(verdict, rs.results.Verdict)
         assert_type(
             verdict.rule,
-            Literal["kept", "required", "origin", "no_place", "unsigned", "strip", "include"],
+            Literal[
+                "kept",
+                "required",
+                "withheld",
+                "bound",
+                "origin",
+                "no_place",
+                "unsigned",
+                "strip",
+                "include",
+            ],
         )
         assert_type((verdict.message, verdict.block, verdict.tokens), tuple[int, int, int])
         assert_type((verdict.kept, verdict.reason), tuple[bool, str])

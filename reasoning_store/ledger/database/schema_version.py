@@ -23,7 +23,7 @@ from reasoning_store.ledger.database.statement import quoted, schema_of
 if TYPE_CHECKING:
     from alembic.config import Config
 
-REVISIONS = ("1004",)
+REVISIONS = ("1905",)
 """The schemas of the scripts, oldest first. A script more is a name more here."""
 VERSION_TABLE = "alembic_version"
 _UPGRADE_LOCK = 0x52535431

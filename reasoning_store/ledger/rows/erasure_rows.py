@@ -61,6 +61,7 @@ from reasoning_store.ledger.tables import (
     origins,
     settings_profiles,
     thinking_blocks,
+    withholdings,
 )
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import sessions as sessions_table
@@ -78,6 +79,8 @@ _LOCK = Statement(
 _DELETE_NUMBERS = Statement(
     delete(echoes).where(*of_branch(echoes.c), echoes.c.position >= bindparam("position"))
 )
+# Those of a message that only loses thoughts, too: its other blocks have other indexes then.
+_DELETE_WITHHELD = Statement(delete(withholdings).where(*at_position(withholdings.c)))
 _SET_ERASED_AT = Statement(
     update(sessions_table)
     .where(_s.session_key == bindparam("key"))
@@ -284,6 +287,7 @@ def apply(
     if not made:
         return None
     _write(connection, key, made, now)
+    _DELETE_WITHHELD.many(connection, [_params(key, change.place) for change in made])
     _SET_ERASED_AT.run(connection, {"key": key, "now": now})
     for change in filter(_empties, made):
         _delete_numbers(connection, key, lineages, change.place)

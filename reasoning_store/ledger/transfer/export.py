@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, select
 
 from reasoning_store.conversation import codec
-from reasoning_store.ledger import branches, budgets, history, profiles, sessions
+from reasoning_store.ledger import (
+    branches,
+    budgets,
+    history,
+    profiles,
+    sessions,
+    withholdings,
+)
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
-from reasoning_store.ledger.records import DraftRow, Segment
+from reasoning_store.ledger.records import DraftRow, MessagePlace, Segment
 from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
 from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
 from reasoning_store.ledger.tables import bodies, messages, settings_profiles
@@ -19,6 +26,7 @@ from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import Line
 from reasoning_store.ledger.view_records import CompactionRow
+from reasoning_store.ledger.withholdings import WithheldRow
 
 _m, _b, _p, _h = messages.c, bodies.c, settings_profiles.c, branches_table.c
 _MORE = Statement(
@@ -78,6 +86,9 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
         updated_at=session_row.updated_at,
         erased_at=session_row.erased_at,
     )
+    withheld: dict[MessagePlace, list[lines.WithheldEntry]] = {}
+    for row in withholdings.of_session(connection, key, every=True):
+        withheld.setdefault(row.place, []).append(_withheld(row))
     for lineage in lineages:
         next_compaction, instead_of = more[lineage.number]
         yield lines.BranchLine(
@@ -89,7 +100,7 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
             created_at=lineage.created_at,
         )
         for part in lineage.own_messages.pages():
-            yield from _messages(connection, key, part)
+            yield from _messages(connection, key, part, withheld)
     for lineage in lineages:
         yield from map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
         draft = draft_rows.get(connection, key, lineage.number, now=session_row.updated_at)
@@ -132,7 +143,27 @@ def _draft(row: DraftRow) -> Line:
     )
 
 
-def _messages(connection: Connection, key: int, part: Segment) -> Iterator[Line]:
+def _withheld(row: WithheldRow) -> lines.WithheldEntry:
+    target = row.part.target
+    return lines.WithheldEntry(
+        block=row.part.block,
+        part=row.part.part,
+        digest=row.digest.hex(),
+        tokens=row.part.tokens,
+        reason=row.part.reason,
+        error=row.error,
+        target=None if target is None else codec.origin_to_json(target),
+        created_at=row.created_at,
+        undone_at=row.undone_at,
+    )
+
+
+def _messages(
+    connection: Connection,
+    key: int,
+    part: Segment,
+    withheld: Mapping[MessagePlace, list[lines.WithheldEntry]],
+) -> Iterator[Line]:
     span = range_params(key, part)
     stored = history.of_segments(connection, key, [part], thinking=True)
     for row, (_, clearable, sent, *more) in zip(stored, _MORE.rows(connection, span), strict=True):
@@ -145,5 +176,6 @@ def _messages(connection: Connection, key: int, part: Segment) -> Iterator[Line]
             counts=replace(row.counts, clearable=clearable),
             sent=None if sent is None else decode.parsed(sent),
             annotations=row.annotations,
+            withheld=withheld.get(MessagePlace(row.branch, row.position), []),
             **dict(zip(EXPORTED.values(), more, strict=True)),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -16,8 +16,9 @@ from reasoning_store.conversation.errors import (
     NotFound,
     ReasoningStoreError,
 )
+from reasoning_store.conversation.withholding import WithheldPart
 from reasoning_store.ledger import compactions
-from reasoning_store.ledger.records import Count, DraftRow, NewMessage
+from reasoning_store.ledger.records import Count, DraftRow, MessagePlace, NewMessage
 from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.transfer.lines import (
@@ -29,6 +30,7 @@ from reasoning_store.ledger.transfer.lines import (
     SessionLine,
 )
 from reasoning_store.ledger.view_records import CompactionRow
+from reasoning_store.ledger.withholdings import WithheldRow
 
 Mask: TypeAlias = Callable[[Message], Message]
 MaskParts: TypeAlias = Callable[[list[str]], list[str]]
@@ -62,6 +64,7 @@ class IncomingMessage:
     encoded: EncodedMessage
     has_id: bool
     """Whether its line has the id."""
+    withheld: Sequence[WithheldRow] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +165,37 @@ class IncomingSession:
             self.recounted += encoded.used.counted - sum(line.counts.thinking)
         branch.messages.append(
             IncomingMessage(
-                number=number, position=position, encoded=encoded, has_id=line.id is not None
+                number=number,
+                position=position,
+                encoded=encoded,
+                has_id=line.id is not None,
+                withheld=self._withheld(line, message, MessagePlace(line.branch, position)),
             )
         )
+
+    def _withheld(
+        self, line: MessageLine, message: Message, place: MessagePlace
+    ) -> list[WithheldRow]:
+        """Return what requests leave out of a message."""
+        rows = []
+        for entry in line.withheld:
+            if entry.block >= len(message.blocks):
+                raise InvalidCall("withheld: the message has no such block")
+            told = {"reason": entry.reason, "error": entry.error}
+            told = dict(self._masked(told) or {})
+            target = None if entry.target is None else _origin(entry.target)
+            part = WithheldPart(entry.block, entry.part, entry.tokens, told["reason"] or "", target)
+            rows.append(
+                WithheldRow(
+                    place=place,
+                    part=part,
+                    digest=bytes.fromhex(entry.digest),
+                    error=told["error"],
+                    created_at=entry.created_at,
+                    undone_at=entry.undone_at,
+                )
+            )
+        return rows
 
     def add_compaction(self, line: CompactionLine, number: int) -> None:
         summary = None

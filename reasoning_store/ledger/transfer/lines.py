@@ -24,6 +24,7 @@ from pydantic_core import PydanticCustomError
 from reasoning_store.conversation import codec, json_values
 from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store.conversation.withholding import BLOCK
 from reasoning_store.ledger.records import MOST, MOST_NUMBER
 
 VERSION = 2
@@ -62,6 +63,21 @@ def _strict_counts(given: Any) -> Any:
 StrictCounts: TypeAlias = Annotated[Counts, BeforeValidator(_strict_counts)]
 KeyColumn: TypeAlias = Annotated[str, Field(strict=True, pattern="^[0-9a-f]{32}$")]
 """The column of the idempotency key of an attempt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldEntry:
+    """A part of a message that requests leave out, or left out until ``undone_at``."""
+
+    block: Annotated[int, _whole_number(0, MOST_NUMBER)]
+    part: Text = BLOCK
+    digest: KeyColumn
+    tokens: Total = 0
+    reason: Text = ""
+    error: Text | None = None
+    target: dict[str, Any] | None = None
+    created_at: Time
+    undone_at: Time | None = None
 
 
 class Line:
@@ -136,6 +152,7 @@ class MessageLine(Line):
     erased_at: ErasureTime | None = None
     annotations: dict[str, Any] | None = None
     """The data that the application keeps with it."""
+    withheld: list[WithheldEntry] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +224,7 @@ _DEFAULTS: Mapping[type, dict[str, Any]] = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(kind)
     }
-    for kind in (*_KINDS, Counts)
+    for kind in (*_KINDS, Counts, WithheldEntry)
 }
 
 
@@ -227,6 +244,8 @@ def _json(line: Any) -> dict[str, Any]:
             value = _json(value)
         elif value == default:
             continue
+        elif name == "withheld":
+            value = [_json(entry) for entry in value]
         out[codec.camel(name)] = value
     return out
 

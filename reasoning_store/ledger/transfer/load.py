@@ -14,7 +14,13 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import Conflict, InvalidCall
-from reasoning_store.ledger import audit_session, branches, profiles, sessions
+from reasoning_store.ledger import (
+    audit_session,
+    branches,
+    profiles,
+    sessions,
+    withholdings,
+)
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, DraftRow
 from reasoning_store.ledger.rows import compaction_rows, draft_rows, erasure_rows, message_rows
@@ -182,6 +188,9 @@ def _load_messages(connection: Connection, key: int, branch: IncomingBranch) -> 
             new.append(message)
     for first in range(0, len(new), _AT_ONCE):
         _append(connection, key, number, new[first : first + _AT_ONCE])
+    for message in given:
+        for row in message.withheld:
+            withholdings.put(connection, key, row, again=False)
     return len(new)
 
 

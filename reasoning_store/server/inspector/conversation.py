@@ -25,6 +25,8 @@ _REMEDIES: Final = {
     "required": "It is sent whatever your settings are; without it the provider may refuse.",
     "include": 'To send it, turn on "Send thinking back".',
     "strip": 'To send it, choose "Leave out nothing", and turn on "Send thinking back".',
+    "withheld": "It was refused, and is left out until it is taken back.",
+    "bound": "No setting sends it: the provider takes it only after what it was made after.",
     "no_place": "No setting sends it in this protocol.",
     "origin": "No setting sends it to this model. It is sent to the model that it came from.",
     "unsigned": "No setting sends it to this provider.",

@@ -3,7 +3,7 @@
 It imports nothing of the package, so that it stays the same as the package changes. Until the
 release, a change of the schema changes this revision and gives it the next number.
 
-Revision ID: 1004
+Revision ID: 1905
 Revises: nothing
 """
 
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql, sqlite
 
-revision = "1004"
+revision = "1905"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -348,6 +348,24 @@ def upgrade() -> None:
         **ROWID,
     )
     op.create_table(
+        "withholdings",
+        need("session_key"),
+        need("branch", SMALL),
+        need("position"),
+        need("block", SMALL),
+        need("part", sa.Text),
+        need("digest", sa.LargeBinary),
+        need("tokens"),
+        need("reason", sa.Text),
+        may("error", sa.Text),
+        may("target", sa.Text),
+        need("created_at"),
+        may("undone_at"),
+        primary("withholdings", "branch", "position", "block", "part"),
+        belongs("withholdings", "messages", "branch", "position"),
+        **CLUSTERED,
+    )
+    op.create_table(
         "drafts",
         need("session_key"),
         need("branch", SMALL),
@@ -470,6 +488,7 @@ def downgrade() -> None:
         "compactions",
         "draft_parts",
         "drafts",
+        "withholdings",
         "thinking_blocks",
         "bodies",
         "echoes",
