@@ -11,7 +11,7 @@ Theory. Three stages, each with a bounded memory but for the last:
    held back until its block is closed.
 
 A delimiter is passed on with the line ends that belong to it, so that the block can keep both; one
-of no block is noted with its place in the text (``removed``).
+of no block, or of an empty one inside the text, is noted with its place (``removed``).
 
 If another block of the message begins, the text that the first two stages hold is text
 (``release``), so nothing is moved past a block and every chunking gives the same result.
@@ -74,6 +74,7 @@ class TextChannel:
         """The pieces of a thought that waits for the end of its block."""
         self._is_copy = False  # the open block began after a native thought
         self._is_blank = True  # the open block has nothing but white space
+        self._opened_by = ""  # while the open block is empty
         self._pending: Run | None = None  # a delimiter, of which line ends may follow
         self._length = 0  # of the visible text so far
         self._begin_text()
@@ -126,6 +127,8 @@ class TextChannel:
         out = self._read(self._filter.finish())
         self._pass_delimiter(out)
         self._add_line_ends(self._filter, out)
+        self._note_removed(self._opened_by)
+        self._opened_by = ""
         if self.held_back:
             (repeats,) = find_copies([self.held_back], native)
             if repeats:
@@ -182,10 +185,17 @@ class TextChannel:
         run, self._pending = self._pending, None
         if run is None:
             return
-        if run.phase != "removed":
-            out.append(run)
-        elif len(self.counters.removed) < _MOST_REMOVED:
-            self.counters.removed.append({"at": self._length, "text": run.text})
+        if run.phase == "removed":
+            self._note_removed(run.text)
+            return
+        out.append(run)
+        opened_by, self._opened_by = self._opened_by, run.text if run.phase == "start" else ""
+        if run.phase == "end" and opened_by and self._length:
+            self._note_removed(opened_by + run.text)
+
+    def _note_removed(self, text: str) -> None:
+        if text and len(self.counters.removed) < _MOST_REMOVED:
+            self.counters.removed.append({"at": self._length, "text": text})
 
     def _after_line_ends(self, text: str) -> str:
         if self._after_delimiter:
@@ -220,6 +230,7 @@ class TextChannel:
         if self._is_blank and text and not text.isspace():
             self._is_blank = False
             self.counters.extracted_blocks += 1
+        self._opened_by = "" if text else self._opened_by
         if text and (self._is_copy or self._stray_opens):
             self.held_back.append(text)
         elif text:

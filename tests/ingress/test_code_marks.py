@@ -196,6 +196,29 @@ def test_held_code_is_bounded(text: str) -> None:
         assert len(tag_filter.held) <= MOST_HELD + WINDOW
 
 
+EMPTY = {
+    "closed": ("Use <think></think> here.", "Use  here.", 4, "<think></think>"),
+    "never closed": ("It is called <think>", "It is called ", 13, "<think>"),
+    "with a line end": ("It is:\n<think>\n", "It is:\n", 7, "<think>\n"),
+    "alone": ("<think>", "", 0, "<think>"),
+}
+
+
+@each("name", EMPTY)
+def test_the_delimiters_of_an_empty_block_in_an_answer_are_noted(name: str) -> None:
+    """No block keeps them, and the cut may be wrong."""
+    text, visible, at, removed = EMPTY[name]
+    for message in (whole(text), streamed([text]), streamed(text)):
+        assert told(message) == (visible, [])
+        assert (message.metadata or {})["removedDelimiters"] == [{"at": at, "text": removed}]
+
+
+@each("text", ["<think></think>Four.", "<think>\n\n</think>\n\nFour."])
+def test_an_empty_block_before_the_answer_is_no_cut(text: str) -> None:
+    """A model that does not think writes it before each of its answers."""
+    assert "removedDelimiters" not in (streamed(text).metadata or {})
+
+
 BACKTICKS: dict[str, Callable[[int], str]] = {
     "backticks": lambda n: "`<think>" * (n // 8),
     "spans": lambda n: "``<think>`" * (n // 10),
