@@ -51,7 +51,6 @@ MALFORMED: list[Any] = [
     {"type": "text_delta"},
     {"SDK_UNKNOWN_MEMBER": {"name": "eventOfNextYear"}},
     {"messageStart": None},
-    {"messageStart": {}},
     {"messageStop": {"stopReason": None}},
     {"messageStop": {"stopReason": "a"}, "metadata": {}},
     {"metadata": 5},

@@ -63,7 +63,6 @@ MALFORMED: list[Any] = [
     about("reasoning_summary_text.delta", summary_index="0", delta="x"),
     about("reasoning_text.done", content_index=0),
     about("refusal.done", content_index=0, text="x"),
-    about("reasoning_summary_part.added", summary_index=0),
     about("content_part.done", content_index=0, part={"type": "output_text"}),
     about("content_part.done", content_index=0, part=[]),
     about("output_text.annotation.added", content_index=0, annotation="x"),

@@ -85,10 +85,6 @@ class BedrockReader(EventReader):
         name, _ = _member(event)
         return "exception" if name.endswith("Exception") else name
 
-    def _message_start(self, event: Event) -> list[Chunk]:
-        string_field(mapping_field(event, "messageStart"), "role")
-        return []
-
     def _block_start(self, event: Event) -> list[Chunk]:
         data = mapping_field(event, "contentBlockStart")
         place = index_field(data, "contentBlockIndex")
@@ -212,7 +208,7 @@ class BedrockReader(EventReader):
         return [TextChunk(text=text, content_index=self._open.begun - 1, metadata=metadata)]
 
     events: ClassVar = {
-        "messageStart": _message_start,
+        "messageStart": EventReader.read_nothing,
         "contentBlockStart": _block_start,
         "contentBlockDelta": _block_delta,
         "contentBlockStop": _block_stop,

@@ -136,10 +136,6 @@ class ResponsesReader(EventReader):
         kind, name = _TEXTS[event["type"].rpartition(".")[0]]
         return self._read_whole_text(event, kind, name, event)
 
-    def _part_added(self, event: Event) -> list[Chunk]:
-        string_field(mapping_field(event, "part"), "type")
-        return []
-
     def _part_done(self, event: Event) -> list[Chunk]:
         part = mapping_field(event, "part")
         kind, name = _PARTS.get(string_field(part, "type"), ("", ""))
@@ -279,11 +275,11 @@ class ResponsesReader(EventReader):
         "response.in_progress": _response_begun,
         **dict.fromkeys((f"{name}.delta" for name in _TEXTS), _read_delta),
         **dict.fromkeys((f"{name}.done" for name in _TEXTS), _read_done),
-        "response.reasoning_summary_part.added": _part_added,
+        "response.reasoning_summary_part.added": EventReader.read_nothing,
         "response.reasoning_summary_part.done": _part_done,
-        "response.reasoning_part.added": _part_added,
+        "response.reasoning_part.added": EventReader.read_nothing,
         "response.reasoning_part.done": _part_done,
-        "response.content_part.added": _part_added,
+        "response.content_part.added": EventReader.read_nothing,
         "response.content_part.done": _part_done,
         "response.output_text.annotation.added": _read_annotation,
         "response.output_text_annotation.added": _read_annotation,
