@@ -228,7 +228,10 @@ def test_a_whole_body_that_names_itself_is_read_as_what_it_says_it_is(
 SAID: dict[str, tuple[str, dict[str, Any]]] = {
     "a message": (
         "anthropic.messages",
-        {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}]},
+        {
+            **{"type": "message", "role": "assistant", "stop_reason": "end_turn"},
+            "content": [{"type": "text", "text": "Hi"}],
+        },
     ),
     "choices": ("openai.chat", {"choices": [{"message": {"role": "assistant", "content": "Hi"}}]}),
     "an output": (
@@ -252,6 +255,14 @@ def test_a_body_is_read_by_its_form_where_a_host_speaks_several_protocols(
 
     assert message.text == "Hi"
     assert message.origin is None or message.origin.api == api
+
+
+def test_an_item_of_a_response_is_no_message_of_another_protocol() -> None:
+    """It would be read as a message without text."""
+    content = [{"type": "output_text", "text": "Hi", "annotations": []}]
+
+    with pytest.raises(rs.WireError):
+        rs.normalize_response({"type": "message", "role": "assistant", "content": content})
 
 
 def test_counters_are_read_by_the_names_they_are_written_by() -> None:

@@ -156,8 +156,8 @@ def has_mark(event: Mapping[str, Any]) -> bool:
     if kind == "message_start":
         message = plain_value(event.get("message"))
         return isinstance(message, Mapping) and message.get("type") == "message"
-    if kind == "message":
-        return isinstance(event.get("content"), list)
+    if kind == "message":  # so are the items of Responses named, which give no reason
+        return "stop_reason" in event
     return kind == "content_block_start" and "content_block" in event
 
 
