@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 from reasoning_store.conversation import codec
@@ -198,27 +197,20 @@ class _MaskedText:
 
     def __init__(self, masker: StreamMasker) -> None:
         self._masker = masker
-        self._came, self._went = blake2b(), blake2b()
         self._seals: dict[str, Any] = {}
         self._ended = False
 
     def feed(self, text: str) -> str:
-        self._came.update(_encoded(text))
-        out = self._masker.feed(text) if text else ""
-        self._went.update(_encoded(out))
-        return out
+        return self._masker.feed(text) if text else ""
 
     def finish(self) -> str:
-        out = self._masker.finish()
-        self._went.update(_encoded(out))
         self._ended = True
-        return out
+        return self._masker.finish()
 
     def replace_deltas(self, text: str, masked: str) -> str:
         """Put a whole text in the place of its deltas."""
-        self._masker.finish()
-        self._came, self._went = blake2b(_encoded(text)), blake2b(_encoded(masked))
-        self._ended = True
+        self.finish()
+        self._masker.is_changed = text != masked
         return masked
 
     def keep_seals(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,17 +221,13 @@ class _MaskedText:
         seals = {name: metadata[name] for name in _SEALS if name in metadata}
         if not self._ended:
             self._seals |= seals
-        elif not self._is_changed:
+        elif not self._masker.is_changed:
             return dict(metadata)
         return {name: value for name, value in metadata.items() if name not in seals}
 
     def take_seals(self) -> dict[str, Any]:
         seals, self._seals = self._seals, {}
-        return {} if self._is_changed else seals
-
-    @property
-    def _is_changed(self) -> bool:
-        return self._came.digest() != self._went.digest()
+        return {} if self._masker.is_changed else seals
 
 
 def build_message(
@@ -321,7 +309,3 @@ def is_plain(entry: Entry) -> bool:
 def _names_one(entry: Entry, last: Entry) -> bool:
     """Whether two entries are of one block."""
     return entry["type"] == last["type"] and entry.get("content_index") == last.get("content_index")
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")

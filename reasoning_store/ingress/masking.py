@@ -77,6 +77,8 @@ class StreamMasker:
         self._held = ""
         self._new: list[str] = []
         self._room = masker.lookback
+        self.is_changed = False
+        """Whether a piece that was returned is not as it came."""
 
     def feed(self, text: str) -> str:
         """Return the next piece of the masked text, often empty."""
@@ -85,30 +87,34 @@ class StreamMasker:
         if self._settled is not None and len(self._held) <= self._masker.lookback:
             self._collect()
             if at := self._settled(self._held):
-                piece, self._held = self._masker.mask(self._held[:at]), self._held[at:]
+                piece = self._give(self._masker.mask(self._held[:at]), at)
                 self._room = self._masker.lookback - len(self._held)
                 return piece
         if self._room >= 0:
             return ""
         self._collect()
-        piece, self._held = self._split()
+        piece = self._give(*self._split())
         self._room = max(self._masker.lookback, len(self._held) // 4)
+        return piece
+
+    def _give(self, piece: str, length: int) -> str:
+        """Return the masked text of so many held characters, which are held no more."""
+        self.is_changed = self.is_changed or piece != self._held[:length]
+        self._held = self._held[length:]
         return piece
 
     def finish(self) -> str:
         """Return the rest; the next piece fed begins another text."""
         self._collect()
-        piece = self._masker.mask(self._held)
-        self._held = ""
         self._room = self._masker.lookback
-        return piece
+        return self._give(self._masker.mask(self._held), len(self._held))
 
     def _collect(self) -> None:
         self._held = "".join([self._held, *self._new])
         self._new.clear()
 
-    def _split(self) -> tuple[str, str]:
-        """Return the settled part, masked, and the text that is still needed.
+    def _split(self) -> tuple[str, int]:
+        """Return the settled part, masked, and its length as it came.
 
         A match that begins before ``settled`` has its end in the text, so a place where the
         two parts, each masked alone, make the masked whole is a place that no match crosses,
@@ -121,12 +127,12 @@ class StreamMasker:
             place = settled - back
             before = mask(text[:place])
             if whole.startswith(before) and before + mask(text[place:]) == whole:
-                return before, text[place:]
+                return before, place
             # The two differ from where the match begins: so much further back is the next try.
             pairs = enumerate(zip(before, whole, strict=False))
             same = next((at for at, (one, other) in pairs if one != other), len(before))
             back = back + len(before) - same if same < len(before) else 2 * back + 1
-        return "", text
+        return "", 0
 
 
 class ArgumentsMasker(StreamMasker):
