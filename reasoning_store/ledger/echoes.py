@@ -411,6 +411,8 @@ class _Search:
                 found = at_place
             if found is None and by_ids and index > turn_start:
                 found = by_ids if numbers.has_own_ids else at_place
+        if found and len(found) > 1 and self.chain.asked.group and not self.is_named:
+            return "ambiguous"  # two clients under one key that are equal so far
         if found is not None:
             return next((place for place in reversed(found) if branch.holds(place)), found[-1])
         if at_place:

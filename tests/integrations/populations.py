@@ -267,6 +267,35 @@ def grouped(chat: Chat) -> Course:
     yield from talk(chat, turns=3, first="hi")
 
 
+def merged(chat: Chat) -> Course:
+    """The client puts a reply and the questions around it into one message."""
+    yield from talk(chat, turns=2)
+    texts = [one.message.text for one in chat.messages[:3]]
+    chat.messages[:3] = [Sent(rs.user("\n".join(texts)))]
+    yield from talk(chat, turns=2)
+
+
+def reordered(chat: Chat) -> Course:
+    """The client puts a later turn before an earlier one."""
+    yield from talk(chat, turns=2)
+    chat.messages[:] = [*chat.messages[2:], *chat.messages[:2]]
+    yield from talk(chat, turns=2)
+
+
+def partly(chat: Chat) -> Course:
+    """Another provider answers one of the questions."""
+    yield from talk(chat, turns=1)
+    chat.say(question(chat))
+    chat.messages.append(Sent(rs.assistant(chat.rng.choice(COMMON))))
+    yield from talk(chat, turns=2)
+
+
+def sharing(chat: Chat) -> Course:
+    """Several clients send one and the same key, and begin alike."""
+    chat.group = "tenant-v1"
+    yield from talk(chat, steps="loop" in chat.kind, turns=3, first="hi")
+
+
 KINDS: Mapping[str, Callable[[Chat], Course]] = {
     "plain": talk,
     "loop": loop,
@@ -289,6 +318,12 @@ KINDS: Mapping[str, Callable[[Chat], Course]] = {
     "elsewhere with counted ids": elsewhere,
     "stopped": stopped,
     "grouped": grouped,
+    "merged": merged,
+    "reordered": reordered,
+    "answered elsewhere in part": partly,
+    "sharing a key": sharing,
+    "sharing a key in a loop": sharing,
+    "sharing a key in a loop with counted ids": sharing,
 }
 STEPS: Mapping[str, tuple[int, ...]] = {
     "loop": (1, 1, 1, 0),
@@ -297,6 +332,7 @@ STEPS: Mapping[str, tuple[int, ...]] = {
     "cleared": (1, 1, 0),
     "altered": (2, 2, 0),
     "elsewhere": (1, 0),
+    "sharing a key in a loop": (1, 0),
 }
 """How many calls the model makes, reply after reply."""
 
@@ -310,7 +346,7 @@ def make_chat(number: int, kind: str, api: str, rng: random.Random) -> Chat:
 
 
 def answer(chat: Chat, calls: Iterable[int]) -> rs.Message:
-    equal = chat.kind in ("greeting", "grouped", "equal prompts")
+    equal = chat.kind.startswith(("greeting", "grouped", "equal prompts", "sharing"))
     text = COMMON[chat.replies % len(COMMON)] if equal else None
     return chat.answer(calls=next(iter(calls), 0), text=text)
 

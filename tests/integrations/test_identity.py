@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import re
+import sqlite3
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -314,3 +316,21 @@ def begin(store: rs.Store, messages: list[Any], session_id: str | None = None) -
 def chat_reply(message: dict[str, Any]) -> bytes:
     choice = {"index": 0, "finish_reason": "stop", "message": message}
     return json.dumps({"id": "c", "object": "chat.completion", "choices": [choice]}).encode()
+
+
+def test_a_reply_and_its_numbers_are_stored_together(tmp_path: Path) -> None:
+    """A crash between them leaves neither."""
+    asked = [{"role": "user", "content": "Is 91 prime?"}]
+    with rs.Store(f"sqlite:///{tmp_path}/chat.db") as store:
+        begin(store, asked).record(chat_reply({"role": "assistant", "content": "No."}))
+        with closing(sqlite3.connect(tmp_path / "chat.db")) as other:
+            other.execute(
+                "create trigger t before insert on echoes begin select raise(abort, ''); end"
+            )
+        found = begin(store, [*asked, {"role": "assistant", "content": "No."}, *asked])
+        found.record(chat_reply({"role": "assistant", "content": "Still no."}))
+        (session,) = store.sessions().items
+        told = [one.message.text for one in session.history() if one.message.status == "complete"]
+
+    assert found.error
+    assert "Still no." not in told
