@@ -40,7 +40,7 @@ def reading(command: str, *, session: bool = True) -> Prepare:
 
         database = url(filled(setting))
         named = (SESSION,) if session else ()
-        arguments = ("-m", "reasoning_store", command, *named, "--db", database)
+        arguments = ("-m", "reasoning_store", *command.split(), *named, "--db", database)
         yield lambda: _processor_time(arguments)
 
     return prepare

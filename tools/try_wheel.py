@@ -96,9 +96,9 @@ def database() -> Iterator[URL]:
 
 def use(python: Path, url: str, *, at: Path) -> None:
     """Use the package that a Python has, on a database that nothing is in."""
-    run(python, "-m", "reasoning_store", "--db", url, "init", at=at)
+    run(python, "-m", "reasoning_store", "--db", url, "db", "create", at=at)
     run(python, "-c", USE, url, at=at)
-    run(python, "-m", "reasoning_store", "--db", url, "current", at=at)
+    run(python, "-m", "reasoning_store", "--db", url, "db", "current", at=at)
 
 
 def run(*command: str | Path, at: Path) -> None:

@@ -75,7 +75,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ),
     *(
         Workload(
-            name=f"start-{command}",
+            name=f"start-{command.split()[0]}",
             title=f"`reasoning-store {command}`",
             of="messages",
             promise="a command that reads",
@@ -86,7 +86,7 @@ WORKLOADS: tuple[Workload, ...] = (
                 who.floor(process.importing("sqlalchemy", "click")),
             ),
         )
-        for command in ("usage", "show", "sessions")
+        for command in ("request --tokens", "show", "sessions")
     ),
     Workload(
         name="bytes",

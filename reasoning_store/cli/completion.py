@@ -52,27 +52,46 @@ def complete_provider(
     return _matching_words(dict.fromkeys(host.id for host in hosts), incomplete)
 
 
-def complete_key(incomplete: str, end: str = "") -> list[CompletionItem]:
-    """Offer the keys of settings, with ``reasoning.`` if the word begins so."""
-    from reasoning_store.conversation import settings
-
-    whole = [f"{key}{end}" for key in settings.KEYS]
-    short = [key.removeprefix(settings.PREFIX) for key in whole]
-    return _matching_words(whole if incomplete.startswith("r") else short, incomplete)
-
-
-def complete_value(key: str, incomplete: str, before: str = "") -> list[CompletionItem]:
-    from reasoning_store.conversation import settings
-
-    return _matching_words((before + word for word in settings.words(full_key(key))), incomplete)
-
-
 def complete_change(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Offer KEY=, and after it the values."""
+    from reasoning_store.conversation import settings
+
     key, equals, _ = incomplete.partition("=")
-    return complete_value(key, incomplete, f"{key}=") if equals else complete_key(incomplete, "=")
+    if not equals:
+        return _matching_words(_keys("=", incomplete), incomplete)
+    values = (f"{key}={word}" for word in settings.words(full_key(key)))
+    return _matching_words(values, incomplete)
+
+
+def complete_setting(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer the session first, and settings."""
+    is_named = any(map(context.params.get, ("words", "profile", "default")))
+    sessions = [] if is_named else complete_session(context, parameter, incomplete)
+    if context.info_name == "set":
+        return sessions + complete_change(context, parameter, incomplete)
+    return sessions + _matching_words(_keys("", incomplete), incomplete)
+
+
+def complete_use(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Offer the session first, and profiles."""
+    sessions = (
+        [] if context.params.get("words") else complete_session(context, parameter, incomplete)
+    )
+    return sessions + complete_profile(context, parameter, incomplete)
+
+
+def _keys(end: str, incomplete: str) -> Iterable[str]:
+    """Return the keys of settings, with ``reasoning.`` if the word begins so."""
+    from reasoning_store.conversation import settings
+
+    prefix = "" if incomplete.startswith("r") else settings.PREFIX
+    return (f"{key.removeprefix(prefix)}{end}" for key in settings.KEYS)
 
 
 def _matching_words(words: Iterable[str], incomplete: str) -> list[CompletionItem]:

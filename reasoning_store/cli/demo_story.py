@@ -309,7 +309,7 @@ def _show_next_steps(stage: Stage, database: str, page: Path) -> None:
     opener = _OPENERS.get(sys.platform, "xdg-open")
     program = _program_name()
     stage.line(shlex.join([opener, str(page)]))
-    for words in (("show", _NAME), ("what-if", _NAME), ("search", "prime")):
+    for words in (("show", _NAME), ("request", _NAME, "--every"), ("search", "prime")):
         stage.line(shlex.join([program, *words, "--db", database]))
     stage.line()
     stage.line("In Python (import reasoning_store as rs):")

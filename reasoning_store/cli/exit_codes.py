@@ -26,12 +26,13 @@ class Exit(IntEnum):
 
 MEANING: dict[Exit, str] = {
     Exit.DONE: "Done. Also where the reader of a pipe left early, as `head` does.",
-    Exit.FAILED: "It failed: a full disk, a check of `doctor`, a question answered with no.",
+    Exit.FAILED: "It failed: a full disk, a check of `db doctor`, a question answered with no.",
     Exit.USAGE: "A usage or configuration error: an unknown command or option, an invalid "
     "setting or file, an unreachable server, a missing optional package.",
     Exit.SCHEMA: "The database is not ours, or has to be upgraded, or is newer than the program.",
-    Exit.OVER: "`usage --fail-over` was exceeded.",
-    Exit.NOT_FOUND: "There is no such database, session, branch, message or profile.",
+    Exit.OVER: "`request --tokens --fail-over` was exceeded.",
+    Exit.NOT_FOUND: "There is no such database, session, branch, message or profile, or no row "
+    "about it.",
     Exit.CONFLICT: "Another writer was first: the stored data is not the data that was expected.",
     Exit.DAMAGED: "Stored data differs from the data that was written.",
     Exit.BUSY: "Another writer held the store for longer than the program waits; try again.",

@@ -25,7 +25,7 @@ _COMMAND_OF_VERB: Final[Mapping[str, tuple[str, ...]]] = {
     "history()": ("show", "SESSION"),
     "branches()": ("branches", "SESSION"),
     "compactions()": ("compact", "list", "SESSION"),
-    "profiles.all()": ("profile", "list"),
+    "profiles.all()": ("settings", "profiles"),
 }
 """The commands for the library's verbs that its hints name."""
 _OPTION_OF_PARAMETER: Final[Mapping[str, str]] = {

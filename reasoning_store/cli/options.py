@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite, nan
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
@@ -29,7 +30,7 @@ from reasoning_store.cli.completion import (
 )
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import Page, print_note, print_warnings
-from reasoning_store.cli.store_access import Where
+from reasoning_store.cli.store_access import LATEST, Where
 from reasoning_store.conversation import json_values
 from reasoning_store.ledger.database import files
 
@@ -54,6 +55,9 @@ SESSION = click.argument("session_id", metavar="SESSION", shell_complete=complet
 OPTIONAL_SESSION = click.argument(
     "session_id", metavar="[SESSION]", required=False, shell_complete=complete_session
 )
+_OR_LATEST = click.argument(
+    "session_id", metavar="[SESSION]", default=LATEST, shell_complete=complete_session
+)
 BRANCH = click.option(
     "--branch", type=click.IntRange(1), help="A branch other than the current one."
 )
@@ -74,7 +78,7 @@ _EVERYTHING = click.option(
 Decorator: TypeAlias = Callable[[Function], Function]
 
 
-def _gives(
+def gives(
     name: str, make: Callable[..., Any], takes: Sequence[str], *options: Decorator[Any]
 ) -> Decorator[Any]:
     """Return a decorator that adds options and gives a command ``name``, made of their values."""
@@ -92,10 +96,26 @@ def _gives(
     return decorate
 
 
-takes_session = _gives("where", Where, ("session_id", "owner"), SESSION, OWNER)
+def _where(*options: Decorator[Any]) -> Decorator[Any]:
+    names = ("session_id", "owner", "branch")[: len(options)]
+    return gives("where", Where, names, *options)
+
+
+takes_session = _where(SESSION, OWNER)
 """Gives a command ``where``: SESSION, --owner."""
-takes_branch = _gives("where", Where, ("session_id", "owner", "branch"), SESSION, OWNER, BRANCH)
+takes_place = _where(SESSION, OWNER, BRANCH)
 """Gives a command ``where``: SESSION, --owner, --branch."""
+takes_latest = _where(_OR_LATEST, OWNER)
+"""Gives a command ``where``: [SESSION], by default the latest, --owner."""
+takes_branch = _where(_OR_LATEST, OWNER, BRANCH)
+"""Gives a command ``where``: [SESSION], by default the latest, --owner, --branch."""
+
+
+def split_words(words: Sequence[str], is_own: Callable[[str], bool]) -> tuple[str, Sequence[str]]:
+    """Return the session, by default the latest, and the words that are the command's own."""
+    if words and not is_own(words[0]):
+        return words[0], words[1:]
+    return LATEST, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +145,7 @@ def _sessions_of(
     return Whose(session_id, owner, before)
 
 
-takes_sessions = _gives(
+takes_sessions = gives(
     "whose",
     _sessions_of,
     ("session_id", "owner", "before", "everything"),
@@ -154,7 +174,7 @@ def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where,
 
 
 _MESSAGE = click.argument("message", metavar="SESSION:POSITION", shell_complete=complete_session)
-takes_message = _gives(
+takes_message = gives(
     "place", _message_place, ("message", "owner", "branch"), _MESSAGE, OWNER, BRANCH
 )
 """Gives a command ``place``: SESSION:POSITION, --owner, --branch."""
@@ -175,6 +195,42 @@ if TYPE_CHECKING:
     _ParamType = click.ParamType[Any]
 else:  # before click 8.4 it takes no parameter
     _ParamType = click.ParamType
+
+
+def _tokens(value: object) -> int:
+    found = re.fullmatch(r"(\d+)([km]?)", str(value).lower(), re.ASCII)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a number of tokens, e.g. 128000 or 128k")
+    return int(found[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[found[2]]
+
+
+def _share(value: object) -> float:
+    text = str(value)
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = nan
+    if not isfinite(share) or share < 0:
+        raise click.BadParameter(f"{value!r} is not a share, e.g. 85% or 0.85")
+    return share
+
+
+TOKENS = click.types.FuncParamType(_tokens)
+"""A number of tokens; 128k is 128000."""
+SHARE = click.types.FuncParamType(_share)
+"""A share of a whole: 85% is 0.85."""
+
+
+def limit_option(**more: Any) -> Decorator[Any]:
+    """Return the option that names the model's context window."""
+    return click.option(
+        "--limit",
+        type=TOKENS,
+        metavar="TOKENS",
+        envvar="REASONING_STORE_LIMIT",
+        help="The model's context window, e.g. 128k.  [env: REASONING_STORE_LIMIT]",
+        **more,
+    )
 
 
 class _Position(_ParamType):
@@ -247,7 +303,7 @@ def _request_options(
     }
 
 
-takes_request = _gives(
+takes_request = gives(
     "asked",
     _request_options,
     (*_TARGET_NAMES, "changes", "system", "tools"),

@@ -25,6 +25,8 @@ from reasoning_store.cli.terminal_text import json_text, one_line, printable
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from reasoning_store import results
+
 SCHEMA = "reasoning-store/1"
 """The form of every JSON answer; a change that breaks a reader gets another name."""
 
@@ -69,10 +71,33 @@ def print_note(text: str) -> None:
     sys.stderr.flush()
 
 
-def note_more(call: Call, mark: str | None) -> None:
-    """Note for a person how the list goes on after a page that is not the last."""
-    if mark is not None and not call.json:
-        print_note(f"there may be more; --after {mark} goes on")
+def print_list(
+    call: Call,
+    name: str,
+    found: results.Page[Any],
+    items: Sequence[dict[str, Any]],
+    write_page: Callable[[Page], None],
+    *,
+    otherwise: str,
+) -> None:
+    """Print a page of a list; note for a person how it goes on, or ``otherwise`` if it is empty."""
+    print_answer(call, {name: items, "next": found.next}, write_page)
+    if not items and not call.json:
+        print_note(otherwise)
+    if found.next is not None and not call.json:
+        print_note(f"there may be more; --after {found.next} goes on")
+
+
+REMOVED = "sessions messages thinkingBlocks profiles"
+"""The keys of what was deleted or erased."""
+
+
+def print_removed(call: Call, verb: str, removed: object, keys: str) -> None:
+    """Print the numbers of what was deleted or erased."""
+    answer = answer_fields(removed, keys)
+    named = zip(REMOVED.split(), ("session", "message", "thinking block", "profile"), strict=True)
+    counts = [plural(answer[key], one) for key, one in named if answer[key] or key != "profiles"]
+    print_answer(call, answer, lambda page: page.line(f"{verb}: {', '.join(counts)}"))
 
 
 def print_warnings(texts: Iterable[str]) -> None:

@@ -75,8 +75,8 @@ def require_file(call: Call) -> None:
     if path is not None and not file_exists(path):
         raise NotFound(
             f"there is no database at {path}",
-            hint=f"{hints.command_line(call, 'init')} creates one there; --db names another; "
-            "reasoning-store demo needs none",
+            hint=f"{hints.command_line(call, 'db', 'create')} creates one there; --db names "
+            "another; reasoning-store demo needs none",
         )
 
 

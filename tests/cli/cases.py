@@ -28,7 +28,6 @@ NEAR = "did you mean chat-42?"
 CASES: dict[str, Case] = {
     "": Case("", "--db soap://chat", needs=False, says="soap is not supported"),
     "annotate": Case("annotate chat-42:2 rating=1", "annotate chat-42:99 rating=1", MISSING),
-    "backup": Case("backup copy.db", "backup chat.db", says="is the database itself"),
     "branches activate": Case(
         "branches activate chat-42 1", "branches activate chat-42 7", MISSING, says="branches"
     ),
@@ -36,39 +35,42 @@ CASES: dict[str, Case] = {
         "branches edit chat-42:1 Hello?", "branches edit chat-42 Hello?", says="SESSION:POSITION"
     ),
     "branches fork": Case("branches fork chat-42:5", "branches fork chat-42:99", MISSING),
-    "branches list": Case("branches chat-42", "branches chat-43", MISSING, says=NEAR),
+    "branches list": Case("branches", "branches chat-43", MISSING, says=NEAR),
     "branches regenerate": Case(
         "branches regenerate chat-42:2", "branches regenerate chat-42:99", MISSING
     ),
-    "compact list": Case("compact list short", "compact list chat-43", MISSING, says=NEAR),
+    "compact list": Case("compact list", "compact list chat-43", MISSING, says=NEAR),
     "compact run": Case("compact chat-42 --limit 60", "compact chat-42", says="--limit"),
     "compact undo": Case("compact undo short 1", "compact undo short 7", MISSING),
-    "context": Case("context chat-42", "context chat-43", MISSING, says=NEAR),
-    "current": Case("current", "current --db mysql://localhost/chat", says="not supported"),
-    "delete": Case("delete short --yes", "delete short", says="--yes"),
+    "contracts": Case("contracts deepseek", "contracts nope", MISSING, needs=False, says="'nope'"),
+    "db backup": Case("db backup copy.db", "db backup chat.db", says="is the database itself"),
+    "db create": Case(
+        "db create", "db create --db sqlite:////proc/nowhere/chat.db", needs=False, says="mkdir"
+    ),
+    "db current": Case("db", "db current --db mysql://localhost/chat", says="not supported"),
+    "db distribute": Case(
+        "db distribute --check", "db distribute", says="an SQLite file is on one machine"
+    ),
+    "db doctor": Case("db doctor", "db doctor --frobnicate", needs=False, says="--frobnicate"),
+    "db downgrade": Case(
+        "db downgrade base --yes", "db downgrade 9999 --yes", says="one of: base, "
+    ),
+    "db upgrade": Case(
+        "db upgrade", "db upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False
+    ),
     "demo": Case("demo --folder left", "demo twice", needs=False, says="twice"),
-    "distribute": Case("distribute --check", "distribute", says="an SQLite file is on one machine"),
-    "doctor": Case("doctor", "doctor --frobnicate", needs=False, says="--frobnicate"),
-    "downgrade": Case("downgrade base --yes", "downgrade 9999 --yes", says="one of: base, 1905"),
     "erase": Case("erase chat-42 --only reasoning --yes", "erase chat-42", says="pass --yes"),
-    "export": Case("export", "export chat-43", MISSING, says=NEAR),
-    "get": Case(
-        "get chat-42 includeInContext",
-        "get chat-42 reasoning.effrt",
-        says="did you mean reasoning.effort",
-    ),
-    "import": Case("import history.json", "import broken.json", needs=False, says="line 1"),
-    "init": Case("init", "init --db sqlite:////proc/nowhere/chat.db", needs=False, says="mkdir"),
-    "profile delete": Case("profile delete terse", "profile delete ters", MISSING, says="'terse'"),
-    "profile list": Case("profile list", "profile list terse", says="terse"),
-    "profile show": Case("profile show terse", "profile show ters", MISSING, says="'terse'"),
-    "profile use": Case(
-        "profile use chat-42 terse",
-        "profile use chat-42 ters",
+    "explain": Case(
+        "explain 'Missing `reasoning_content` field in the assistant message'",
+        "explain 'Too many requests'",
         MISSING,
-        says="'terse'",
+        needs=False,
+        says="not known",
     ),
+    "export": Case("export", "export chat-43", MISSING, says=NEAR),
+    "import": Case("import history.json", "import broken.json", needs=False, says="line 1"),
     "report": Case("report", "report --by colour", says="'colour' is not one of"),
+    "request": Case("request chat-42", "request chat-43", MISSING, says=NEAR),
     "search": Case("search weather", "search '?!'", says="at least one word"),
     "serve": Case(
         "serve --upstream https://api.deepseek.com --check",
@@ -80,25 +82,26 @@ CASES: dict[str, Case] = {
     "sessions delete": Case("sessions delete short --yes", "sessions delete short", says="--yes"),
     "sessions list": Case("sessions", "sessions --limit 0", says="--limit"),
     "sessions rename": Case("sessions rename short Oslo", "sessions rename shorter Oslo", MISSING),
-    "sessions show": Case("sessions show chat-42", "sessions show chat-43", MISSING, says=NEAR),
+    "sessions show": Case("sessions show", "sessions show chat-43", MISSING, says=NEAR),
     "sessions tag": Case("sessions tag short a=1", "sessions tag short a", says="KEY=VALUE"),
-    "set": Case(
-        "set chat-42 reasoning.includeInContext true",
-        "set chat-42 reasoning.includeInContext perhaps",
+    "settings drop": Case("settings drop terse", "settings drop ters", MISSING, says="'terse'"),
+    "settings get": Case(
+        "settings chat-42 includeInContext",
+        "settings chat-42 reasoning.effrt",
+        says="did you mean reasoning.effort",
+    ),
+    "settings profiles": Case("settings profiles", "settings profiles terse", says="terse"),
+    "settings set": Case(
+        "settings set chat-42 reasoning.includeInContext=true effort=low",
+        "settings set chat-42 effort=low reasoning.includeInContext=perhaps",
         says="one of: true, false",
     ),
-    "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
-    "stop": Case("stop chat-42", "stop chat-43", MISSING, says=NEAR),
-    "thoughts": Case("thoughts", "thoughts --after 7", says="not the .next"),
-    "ui": Case("ui chat-42 --check", "ui chat-43 --check", MISSING, says=NEAR),
-    "unset": Case("unset chat-42 effort", "unset effort", says="SESSION KEY is wanted"),
-    "upgrade": Case("upgrade", "upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False),
-    "usage": Case(
-        "usage chat-42 --limit 60 --fail-over 0.5",
-        "usage chat-42 --fail-over 0.5",
-        code=Exit.OVER,
-        says="--limit",
+    "settings unset": Case("settings unset effort", "settings unset chat-42", says="no KEY"),
+    "settings use": Case(
+        "settings use chat-42 terse", "settings use chat-42 ters", MISSING, says="'terse'"
     ),
+    "show": Case("show chat-42", "show chat-43", MISSING, says=NEAR),
+    "stop": Case("stop", "stop chat-43", MISSING, says=NEAR),
+    "ui": Case("ui chat-42 --check", "ui chat-43 --check", MISSING, says=NEAR),
     "verify": Case("verify", "verify chat-42", says="chat-42"),
-    "what-if": Case("what-if chat-42", "what-if chat-42 --as soap", says="'soap' is not one of"),
 }

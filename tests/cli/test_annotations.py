@@ -26,7 +26,6 @@ def test_a_message_is_named_by_its_id(here: Here) -> None:
     assert id not in here("show chat-42").out
     assert f"[2] assistant {id}" in here("show chat-42 --ids").out
     assert here(f"annotate chat-42:{id} rating=1 --json").data["position"] == 2
-    assert here(f"usage chat-42 --at {id}").out == here("usage chat-42 --at 2").out
     assert here(f"branches fork chat-42:{id}").code == Exit.DONE
     assert here(f"erase chat-42 --position {id} --yes").code == Exit.DONE
     assert here("show chat-42 --json").data[1]["message"]["status"] == "erased"

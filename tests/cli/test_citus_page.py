@@ -46,8 +46,8 @@ def distribute_by_the_page(nodes: list[URL], here: Here, monkeypatch: pytest.Mon
     clusters.run_each(coordinator, addresses)
 
     monkeypatch.setenv("REASONING_STORE_URL", owner.render_as_string(hide_password=False))
-    upgraded, checked = here("upgrade"), here("distribute --check")
-    done, again = here("distribute"), here("distribute --check")
+    upgraded, checked = here("db upgrade"), here("db distribute --check")
+    done, again = here("db distribute"), here("db distribute --check")
     assert [upgraded.code, done.code, again.code] == [0, 0, 0]
     assert squeezed(checked.out) == squeezed(DISTRIBUTION)
     return app
@@ -62,10 +62,10 @@ def squeezed(statements: str) -> str:
 def test_the_statements_of_the_page_end_in_a_cluster_on_which_every_verb_works(
     nodes: list[URL], here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the examples of the reference; `doctor` finds nothing to mend."""
+    """By the examples of the reference; `db doctor` finds nothing to mend."""
     app = distribute_by_the_page(nodes, here, monkeypatch)
     url = app.render_as_string(hide_password=False)
-    findings = here(f"doctor --db '{url}' --json").data["findings"]
+    findings = here(f"db doctor --db '{url}' --json").data["findings"]
 
     (tables,) = [one for one in findings if one["name"] == "tables"]
     assert tables["detail"] == "distributed by session_key: 8 shards on 2 nodes"

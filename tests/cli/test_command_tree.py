@@ -146,7 +146,7 @@ def test_a_command_says_so_where_there_is_no_database(here: Here, name: str, cas
 
     assert (ran.code, ran.out) == (Exit.NOT_FOUND, "")
     assert ran.err.count("\n") == 1
-    assert "reasoning-store init" in ran.err
+    assert "reasoning-store db create" in ran.err
     assert not Path("nowhere.db").exists()
 
 
@@ -207,11 +207,12 @@ def test_every_exit_code_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["usage chat-42 --limit", "usage --json=3 chat-42", "usage --frob", "usage a b c"]
+    "line",
+    ["request chat-42 --limit", "request --json=3 chat-42", "request --frob", "request a b c"],
 )
 def test_a_wrong_word_names_the_help_of_its_command(here: Here, line: str) -> None:
     """Whatever is wrong with it: also an option without its value."""
     ran = here(line)
 
     assert ran.code is Exit.USAGE
-    assert ran.err.endswith("(reasoning-store usage --help)\n")
+    assert ran.err.endswith("(reasoning-store request --help)\n")

@@ -68,27 +68,27 @@ def test_a_conversation_is_shown_with_its_thinking(run: Run, chat: str) -> None:
 
 def test_usage_is_one_line(run: Run, chat: str) -> None:
     """Effective over limit, as it is written everywhere."""
-    ran = run("--db", chat, "usage", "chat-42", "--limit", "212000")
+    ran = run("--db", chat, "request", "--tokens", "--limit", "212k")
 
     assert ran.stdout.strip().endswith("/212000")
 
 
 def test_a_setting_moves_the_number(run: Run, chat: str) -> None:
     """BR-008 without a line of Python."""
-    before = run("--db", chat, "usage", "chat-42").stdout
-    changed = run("--db", chat, "set", "chat-42", "reasoning.includeInContext", "true")
-    after = run("--db", chat, "usage", "chat-42").stdout
-    run("--db", chat, "unset", "chat-42", "reasoning.includeInContext")
+    before = run("--db", chat, "request", "chat-42", "--tokens").stdout
+    changed = run("--db", chat, "settings", "set", "chat-42", "includeInContext=true")
+    after = run("--db", chat, "request", "chat-42", "--tokens").stdout
+    run("--db", chat, "settings", "unset", "reasoning.includeInContext")
 
     assert changed.returncode == 0
     assert int(after.lstrip("~")) > int(before.lstrip("~"))
-    assert run("--db", chat, "usage", "chat-42").stdout == before
+    assert run("--db", chat, "request", "chat-42", "--tokens").stdout == before
 
 
 def test_the_context_is_the_next_request(run: Run, chat: str) -> None:
     """Exactly what would be sent, and why."""
-    body = run("--db", chat, "context", "chat-42", "--provider", "deepseek").stdout
-    why = run("--db", chat, "context", "chat-42", "--provider", "deepseek", "--explain").stdout
+    body = run("--db", chat, "request", "chat-42", "--provider", "deepseek").stdout
+    why = run("--db", chat, "request", "--provider", "deepseek", "--why").stdout
 
     assert '"reasoning_content": "Need the weather tool."' in body
     assert "sent: deepseek demands it back" in why
@@ -96,10 +96,10 @@ def test_the_context_is_the_next_request(run: Run, chat: str) -> None:
 
 
 def test_the_schema_can_be_made_and_named(run: Run, tmp_path: Path) -> None:
-    """upgrade makes an SQLite file; current names its revision."""
+    """db upgrade makes an SQLite file; db current names its revision."""
     url = f"sqlite:///{tmp_path / 'new.db'}"
 
-    assert run("--db", url, "upgrade").stdout == run("--db", url, "current").stdout
+    assert run("--db", url, "db", "upgrade").stdout == run("--db", url, "db", "current").stdout
     assert (tmp_path / "new.db").stat().st_mode & 0o777 == 0o600
 
 
@@ -160,30 +160,27 @@ def test_a_database_that_is_not_ours_is_refused_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["set", "chat-42", "reasoning.format", "xml"], "one of: field, native"),
-        (
-            ["set", "chat-42", "reasoning.effrt", "high"],
-            "did you mean reasoning.effort",
-        ),
-        (["set", "chat-42", "reasoning.budgetTokens", "-1"], "0 or more"),
+        (["chat-42", "reasoning.format=xml"], "one of: field, native"),
+        (["reasoning.effrt=high"], "did you mean reasoning.effort"),
+        (["chat-42", "budgetTokens=-1", "effort=high"], "0 or more"),
     ],
 )
 def test_err_001_a_setting_that_is_not_allowed_is_refused_in_one_line(
     run: Run, chat: str, arguments: list[str], says: str
 ) -> None:
     """ERR-001: what is allowed is named, and the settings are as before."""
-    before = run("--db", chat, "context", "chat-42", "--explain").stdout
-    ran = run("--db", chat, *arguments)
+    before = run("--db", chat, "request", "chat-42", "--why").stdout
+    ran = run("--db", chat, "settings", "set", *arguments)
 
     assert ran.returncode == 2
     assert says in ran.stderr
     assert len(ran.stderr.splitlines()) == 1
-    assert run("--db", chat, "context", "chat-42", "--explain").stdout == before
+    assert run("--db", chat, "request", "chat-42", "--why").stdout == before
 
 
 def test_an_unknown_session_is_not_found(run: Run, chat: str) -> None:
     """One line and the exit code for what is not there."""
-    ran = run("--db", chat, "usage", "chat-43")
+    ran = run("--db", chat, "request", "chat-43")
 
     assert (ran.returncode, len(ran.stderr.splitlines())) == (5, 1)
 
@@ -205,7 +202,7 @@ def test_what_a_terminal_would_obey_is_written_out(run: Run, tmp_path: Path) -> 
     ],
 )
 @pytest.mark.parametrize(
-    "words", ["sessions", "show chat-42", "demo --folder left", "doctor", "import -"]
+    "words", ["sessions", "show chat-42", "demo --folder left", "db doctor", "explain -"]
 )
 def test_a_stream_that_was_closed_before_is_no_crash(
     chat: str, tmp_path: Path, words: str, closed: str
@@ -217,7 +214,7 @@ def test_a_stream_that_was_closed_before_is_no_crash(
     )
 
     assert "Traceback" not in ran.stderr
-    assert ran.returncode == (2 if words == "import -" else 0)
+    assert ran.returncode == (5 if words == "explain -" else 0)
 
 
 def test_a_database_is_named_by_its_path_too(run: Run, chat: str) -> None:
@@ -312,7 +309,9 @@ def test_what_is_erased_is_named_in_full(here: Here, line: str) -> None:
     assert len(here("sessions --json").data["sessions"]) == 2
 
 
-@pytest.mark.parametrize("line", ["show nobody", "show", "set chat-42 effort huge"])
+@pytest.mark.parametrize(
+    "line", ["show nobody", "sessions rename", "settings set chat-42 effort=huge"]
+)
 def test_an_error_is_json_where_the_answer_is(here: Here, line: str) -> None:
     """On standard error, with what it says to a person and the exit code."""
     said, ran = here(line), here(f"{line} --json")
@@ -368,5 +367,5 @@ def test_help_lists_the_commands(run: Run) -> None:
     ran = run("--help")
 
     assert ran.returncode == 0
-    for command in ("demo", "sessions", "usage", "context", "set"):
+    for command in ("demo", "explain", "request", "sessions", "settings"):
         assert f"\n  {command} " in ran.stdout

@@ -20,10 +20,10 @@ def configure(folder: Path, text: str) -> None:
 
 def test_a_key_is_the_default_of_its_option(here: Here, folder: Path) -> None:
     """Words and variables are stronger."""
-    configure(folder, "[usage]\nlimit = 7000\nwith = 'includeInContext=true'\n")
+    configure(folder, "[request]\nlimit = 7000\nwith = 'includeInContext=true'\n")
 
-    assert "/7000" in here("usage chat-42").out
-    assert "/100" in here("usage chat-42 --limit 100").out
+    assert "/7000" in here("request chat-42 --tokens").out
+    assert "/100" in here("request chat-42 --tokens --limit 100").out
 
 
 def test_a_command_without_a_name_has_its_table(here: Here, folder: Path) -> None:
@@ -56,14 +56,14 @@ def test_a_variable_names_another_file(
     here: Here, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An empty one means no file, and a missing file is named."""
-    configure(folder, "[usage]\nlimit = 7000\n")
-    (folder / "mine.toml").write_text("[usage]\nlimit = 8000\n", "utf-8")
+    configure(folder, "[request]\nlimit = 7000\n")
+    (folder / "mine.toml").write_text("[request]\nlimit = 8000\n", "utf-8")
     monkeypatch.setenv("REASONING_STORE_CONFIG", "mine.toml")
-    named = here("usage chat-42").out
+    named = here("request chat-42 --tokens").out
     monkeypatch.setenv("REASONING_STORE_CONFIG", "")
-    none = here("usage chat-42").out
+    none = here("request chat-42 --tokens").out
     monkeypatch.setenv("REASONING_STORE_CONFIG", "gone.toml")
-    missing = here("usage chat-42")
+    missing = here("request chat-42 --tokens")
 
     assert "/8000" in named
     assert "/" not in none
@@ -75,14 +75,17 @@ def test_a_variable_names_another_file(
     ("text", "place"),
     [
         ("lmit = 3", "config.toml: lmit: there is no such key"),
-        ("[usge]\n", "config.toml: usge: there is no such key (did you mean usage?)"),
-        ("usage = 3", "config.toml: usage: it takes a table, [usage]"),
+        ("[requst]\n", "config.toml: requst: there is no such key (did you mean request?)"),
+        ("request = 3", "config.toml: request: it takes a table, [request]"),
         ("[db]\n", "config.toml: db: it takes a value"),
-        ("[usage]\nlimt = 3", "config.toml: [usage] limt: there is no such key (did you mean limi"),
-        ("[usage]\ndb = 'a'", "config.toml: [usage] db: there is no such key"),
-        ("[usage]\nlimit = 'many'", "config.toml: [usage] limit: 'many' is not a valid integer"),
-        ("[usage]\nlimit = [1, 2]", "config.toml: [usage] limit: it takes one value"),
-        ("[usage]\nlimit =", "config.toml is not TOML: "),
+        (
+            "[request]\nlimt = 3",
+            "config.toml: [request] limt: there is no such key (did you mean limi",
+        ),
+        ("[request]\ndb = 'a'", "config.toml: [request] db: there is no such key"),
+        ("[request]\nlimit = 'many'", "config.toml: [request] limit: 'many' is not a number"),
+        ("[request]\nlimit = [1, 2]", "config.toml: [request] limit: it takes one value"),
+        ("[request]\nlimit =", "config.toml is not TOML: "),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_its_place(
@@ -90,7 +93,7 @@ def test_a_wrong_key_or_value_is_named_with_its_place(
 ) -> None:
     """The file, the table and the key; nothing is printed."""
     configure(folder, text)
-    ran = here("usage chat-42")
+    ran = here("request chat-42 --tokens")
 
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert place in ran.err
@@ -118,7 +121,7 @@ def test_what_deletes_is_asked_for_in_words_alone(
 def test_doctor_checks_the_whole_file(here: Here, folder: Path) -> None:
     """Also the tables of commands that do not run."""
     configure(folder, "[branches.frok]\nactivate = true\n")
-    ran = here("doctor")
+    ran = here("db doctor")
 
     assert ran.code == Exit.FAILED
     assert "[branches] frok: there is no such key" in ran.out

@@ -122,7 +122,7 @@ def test_the_demo_leaves_a_database_and_a_page_with_commands_that_open_them(
     assert "7 divides it" in (tour / opened[-1]).read_text("utf-8")
     for words in commands:
         assert main(words[1:]) == Exit.DONE
-        assert "prime" in capsys.readouterr().out or words[1] == "what-if"
+        assert "prime" in capsys.readouterr().out or words[1] == "request"
 
 
 def test_without_a_folder_the_demo_leaves_a_temporary_one(run: Run, tmp_path: Path) -> None:

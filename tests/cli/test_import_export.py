@@ -1,4 +1,4 @@
-"""In, out, and streams that someone captured."""
+"""In and out: exports, and histories of other programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.importers import kept
 def test_what_goes_out_comes_in_again(here: Here) -> None:
     """Lossless, and a second time nothing is written."""
     here("export -o all.jsonl")
-    here("init --db sqlite:///new.db")
+    here("db create --db sqlite:///new.db")
     first = here("import all.jsonl --db sqlite:///new.db --json").data
     again = here("import all.jsonl --db sqlite:///new.db --json").data
     here("export -o again.jsonl --db sqlite:///new.db")
@@ -67,7 +67,7 @@ def test_a_dash_is_standard_output(here: Here) -> None:
 def test_a_dry_run_writes_nothing(here: Here) -> None:
     """It tells what would come in, of lines and of a history alike."""
     here("export -o all.jsonl")
-    here("init --db sqlite:///new.db")
+    here("db create --db sqlite:///new.db")
     before = Path("new.db").read_bytes()
     lines = here("import all.jsonl --dry-run --json --db sqlite:///new.db").data
     history = here("import history.json --dry-run --json --db sqlite:///new.db").data
@@ -83,7 +83,7 @@ def test_a_dry_run_gives_the_numbers_of_the_import(here: Here, owner: str) -> No
     """Also where some of it is there already, for any owner."""
     here("export -o all.jsonl")
     here("export chat-42 -o one.jsonl")
-    here("init --db sqlite:///new.db")
+    here("db create --db sqlite:///new.db")
     here(f"import one.jsonl --db sqlite:///new.db {owner}")
     dry = here(f"import all.jsonl --dry-run --json --db sqlite:///new.db {owner}").data
     done = here(f"import all.jsonl --json --db sqlite:///new.db {owner}").data
@@ -141,7 +141,7 @@ TEXTS = {
     "import {}": "history.json",
     "import {} --format openai": "history.json",
     "import {} --format lines": "export.jsonl",
-    "context chat-42 --tools {}": "tools.json",
+    "request chat-42 --tools {}": "tools.json",
     "compact chat-42 --limit 60 --range 1-4 --summary-file {}": "summary.txt",
 }
 """Each way to have a text read."""
@@ -390,7 +390,7 @@ def test_what_comes_out_of_a_pipe_comes_in_whole(here: Here, name: str) -> None:
     """``import <(zcat history.gz)``: what it was recognised by is not lost to the import."""
     said = Path(name).read_bytes()
     os.mkfifo("pipe")
-    here("init --db sqlite:///new.db")
+    here("db create --db sqlite:///new.db")
 
     for line in ("import pipe --db sqlite:///new.db --json",) * 2:
         writer = threading.Thread(target=Path("pipe").write_bytes, args=(said,), daemon=True)

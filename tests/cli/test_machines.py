@@ -1,4 +1,4 @@
-"""More than one machine: standbys as doctor shows them, and the command `distribute`."""
+"""More than one machine: standbys as doctor shows them, and the command `db distribute`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_doctor_shows_the_standbys_and_the_machine_of_the_tables(
     here: Here, plain_url: str
 ) -> None:
     """On one server that has no standby."""
-    ran = here(f"doctor --db '{plain_url}' --json")
+    ran = here(f"db doctor --db '{plain_url}' --json")
     details = {one["name"]: one["detail"] for one in ran.data["findings"]}
 
     assert details["standbys"].startswith("0 connected, synchronous_standby_names is empty")
@@ -71,7 +71,7 @@ def test_doctor_names_what_is_not_distributed(
 ) -> None:
     """On a database that records what Citus is asked to do."""
     clusters.run(recording_url, before)
-    ran = here(f"doctor --db '{recording_url}' --json")
+    ran = here(f"db doctor --db '{recording_url}' --json")
     (found,) = [one for one in ran.data["findings"] if one["name"] == name]
 
     assert found["state"] == state
@@ -99,7 +99,7 @@ def test_doctor_asks_every_node_and_names_the_worst(
 ) -> None:
     """The rows of a cluster are on its workers, and so is what outlives them."""
     clusters.run(recording_url, f"UPDATE pg_dist_node SET {setting} = '{value}' WHERE nodeid = 2")  # noqa: S608
-    ran = here(f"doctor --db '{recording_url}' --json")
+    ran = here(f"db doctor --db '{recording_url}' --json")
     found = [one for one in ran.data["findings"] if one["name"] == name]
 
     assert found[-1]["state"] == state
@@ -110,7 +110,7 @@ def test_doctor_shows_the_settings_of_the_nodes_that_answer(here: Here, recordin
     clusters.run(recording_url, "UPDATE pg_dist_node SET answers = nodename = 'w1'")
     found = {
         one["name"]: one["state"]
-        for one in here(f"doctor --db '{recording_url}' --json").data["findings"]
+        for one in here(f"db doctor --db '{recording_url}' --json").data["findings"]
     }
 
     assert (found["durability"], found["nodes"]) == ("ok", "failed")
@@ -122,11 +122,11 @@ def test_distribute_prints_the_statements_and_leaves_nothing_to_do(
     """On a database that records: printed by --check, run once, and doctor finds all well."""
     with rs.Store(recording_url) as store:
         store.session("chat-42", create=True).append(rs.user("Hello"))
-    checked = here(f"distribute --check --db '{recording_url}'")
+    checked = here(f"db distribute --check --db '{recording_url}'")
     unchanged = clusters.recorded_calls(recording_url)
-    ran = here(f"distribute --db '{recording_url}'")
-    again = here(f"distribute --check --db '{recording_url}'")
-    findings = here(f"doctor --db '{recording_url}' --json").data["findings"]
+    ran = here(f"db distribute --db '{recording_url}'")
+    again = here(f"db distribute --check --db '{recording_url}'")
+    findings = here(f"db doctor --db '{recording_url}' --json").data["findings"]
 
     assert (checked.code, ran.code, again.code) == (Exit.FAILED, Exit.DONE, Exit.DONE)
     assert (unchanged, again.out) == ([], "")

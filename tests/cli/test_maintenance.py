@@ -51,25 +51,25 @@ def test_the_bare_call_without_a_database_says_how_to_make_one(here: Here) -> No
         Exit.DONE,
         f"There is no database yet at {Path('new.db').absolute()}.\n",
     )
-    assert "reasoning-store init" in ran.err
+    assert "reasoning-store db create" in ran.err
     assert not Path("new.db").exists()
 
 
 def test_init_makes_a_database_once(here: Here) -> None:
     """A second time it stays as it is."""
-    made = here("init --db sqlite:///new.db")
-    again = here("init --db sqlite:///new.db")
+    made = here("db create --db sqlite:///new.db")
+    again = here("db create --db sqlite:///new.db")
 
-    assert made.out == again.out == f"revision {NEWEST}"
+    assert made.out == again.out == NEWEST
     assert made.err.endswith("was created\n")
-    assert again.err.endswith("exists already\n")
+    assert again.err == ""
     assert here("sessions --db sqlite:///new.db").code == Exit.DONE
 
 
 def test_the_users_own_database_is_where_the_system_keeps_data(here: Here, folder: Path) -> None:
     """XDG_DATA_HOME, in a folder that only its user reads."""
-    here("init --db sqlite:///x.db")  # --db wins over the environment
-    ran = here("init --db ''")
+    here("db create --db sqlite:///x.db")  # --db wins over the environment
+    ran = here("db create --db ''")
 
     assert ran.code == Exit.DONE
     assert Path("x.db").exists()
@@ -77,21 +77,21 @@ def test_the_users_own_database_is_where_the_system_keeps_data(here: Here, folde
 
 def test_a_downgrade_keeps_a_copy_and_can_be_undone(here: Here) -> None:
     """What the older schema has no place for is in the copy, which opens as a store."""
-    ran = here("downgrade base --yes")
-    then = here("current")
+    ran = here("db downgrade base --yes")
+    then = here("db current")
     with rs.Store("sqlite:///chat.db.before-base") as copy:
         kept = len(copy.session("chat-42").history())
 
     assert (ran.code, ran.out, then.out) == (Exit.DONE, "base\n", "base\n")
     assert "chat.db.before-base" in ran.err
     assert kept == 6
-    assert here("upgrade").out == NEWEST
+    assert here("db upgrade").out == NEWEST
 
 
 def test_current_upgrades_nothing(here: Here) -> None:
     """An older schema is reported, not changed."""
-    here("downgrade base --yes")
-    here("current")
+    here("db downgrade base --yes")
+    here("db current")
 
     with sqlite3.connect("chat.db") as raw:
         tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
@@ -104,10 +104,9 @@ def test_current_upgrades_nothing(here: Here) -> None:
     [
         "erase chat-42",
         "erase --everything",
-        "delete chat-42",
-        "delete --before 2030-01-01",
+        "sessions delete --before 2030-01-01",
         "sessions delete chat-42",
-        "downgrade base",
+        "db downgrade base",
     ],
 )
 def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) -> None:
@@ -122,12 +121,12 @@ def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) ->
 
 def test_delete_by_age_takes_what_is_older(here: Here) -> None:
     """With the number of sessions; nothing where none is."""
-    assert here("--json delete --before 2000-01-01 --yes").data["sessions"] == 0
+    assert here("--json sessions delete --before 2000-01-01 --yes").data["sessions"] == 0
     count = len(here("--json sessions --all").data["sessions"])
 
-    assert here("--json delete --before 2100-01-01 --yes").data["sessions"] == count
+    assert here("--json sessions delete --before 2100-01-01 --yes").data["sessions"] == count
     assert here("--json sessions --all").data["sessions"] == []
-    assert "exclude each other" in here("delete chat-42 --everything --yes").err
+    assert "exclude each other" in here("sessions delete chat-42 --everything --yes").err
 
 
 def test_sessions_are_listed_by_title_and_metadata(here: Here) -> None:
@@ -148,7 +147,7 @@ def test_erasing_takes_the_bytes_out_of_the_file(here: Here) -> None:
     """The thought is in no byte of the database any more; the chat stays."""
     here("erase chat-42 --only reasoning --yes")
     here("erase short --yes")
-    here("profile delete terse")
+    here("settings drop terse")
 
     left = b"".join(path.read_bytes() for path in Path().glob("chat.db*"))
     assert b"Bergen is wetter" not in left
@@ -241,9 +240,9 @@ def test_a_report_shows_a_dash_for_unreported_tokens_and_a_total(here: Here) -> 
 
 def test_a_backup_opens_as_a_store(here: Here) -> None:
     """And does not replace what is there, unless told to."""
-    here("backup copy.db")
-    again = here("backup copy.db")
-    told = here("backup copy.db --overwrite --json")
+    here("db backup copy.db")
+    again = here("db backup copy.db")
+    told = here("db backup copy.db --overwrite --json")
 
     assert (again.code, told.code) == (Exit.USAGE, Exit.DONE)
     assert told.data["messages"] == 15
@@ -252,7 +251,7 @@ def test_a_backup_opens_as_a_store(here: Here) -> None:
 
 def test_the_doctor_finds_a_healthy_installation_healthy(here: Here) -> None:
     """Version, library, vocabularies, environment, database, schema, file."""
-    ran = here("doctor --json")
+    ran = here("db doctor --json")
     states = {one["name"]: one["state"] for one in ran.data["findings"]}
 
     assert ran.code == Exit.DONE
@@ -268,7 +267,7 @@ def test_the_doctor_names_what_is_wrong(
 ) -> None:
     """A setting in the environment that is none, a file that is not ours; and goes on."""
     monkeypatch.setenv("REASONING_STORE_EFFORT", "enormous")
-    ran = here("doctor --db sqlite:///broken.json --json")
+    ran = here("db doctor --db sqlite:///broken.json --json")
     failed = {one["name"] for one in ran.data["findings"] if one["state"] == "failed"}
 
     assert ran.code == Exit.FAILED
@@ -277,7 +276,7 @@ def test_the_doctor_names_what_is_wrong(
 
 
 @pytest.mark.parametrize(
-    "command", ["doctor --json", pytest.param("erase chat-43 --yes", marks=pytest.mark.long)]
+    "command", ["db doctor --json", pytest.param("erase chat-43 --yes", marks=pytest.mark.long)]
 )
 def test_an_erasure_that_is_not_finished_is_named_with_its_files_until_it_is(
     here: Here, folder: Path, command: str
@@ -298,7 +297,7 @@ def test_an_erasure_that_is_not_finished_is_named_with_its_files_until_it_is(
         other.close()
         ran = here(command)
         assert "may still be in" not in ran.out + ran.err
-    assert here("doctor").code == Exit.DONE
+    assert here("db doctor").code == Exit.DONE
 
 
 def test_verify_names_the_files_of_an_erasure_that_is_not_finished(
@@ -314,11 +313,11 @@ def test_verify_names_the_files_of_an_erasure_that_is_not_finished(
     assert ran.data["ok"]
     assert ran.data["unerased"] == [str(path)]
     assert f"erased data may still be in {path}" in ran.err
-    assert here("doctor").code == Exit.DONE
+    assert here("db doctor").code == Exit.DONE
     assert here("verify --json").data["unerased"] == []
 
 
-@pytest.mark.parametrize("command", ["doctor", "verify"])
+@pytest.mark.parametrize("command", ["db doctor", "verify"])
 def test_what_another_program_put_into_the_file_is_named(
     here: Here, folder: Path, command: str
 ) -> None:
@@ -341,7 +340,7 @@ def test_the_doctor_knows_a_library_that_can_lose_data(
 ) -> None:
     """An old library of Python's own is reported, with the remedy."""
     monkeypatch.setitem(sys.modules, "pysqlite3.dbapi2", None)
-    ran = here("doctor --json --db sqlite:///nowhere.db")
+    ran = here("db doctor --json --db sqlite:///nowhere.db")
     (told,) = [one for one in ran.data["findings"] if one["name"] == "sqlite"]
     old = sqlite3.sqlite_version_info < (3, 44, 6)
 
@@ -355,7 +354,7 @@ def test_the_doctor_notes_a_variable_that_sets_nothing(
     """A misspelt one is nowhere else seen."""
     monkeypatch.setenv("REASONING_STORE_EFORT", "high")
 
-    assert "of this program; did you mean REASONING_STORE_EFFORT?" in here("doctor").out
+    assert "of this program; did you mean REASONING_STORE_EFFORT?" in here("db doctor").out
 
 
 def test_a_limit_of_the_environment_is_refused_by_its_name(
@@ -364,12 +363,14 @@ def test_a_limit_of_the_environment_is_refused_by_its_name(
     """No one typed the option."""
     monkeypatch.setenv("REASONING_STORE_LIMIT", "abc")
 
-    assert here("usage chat-42").err.startswith("error: the variable REASONING_STORE_LIMIT: ")
+    assert here("request chat-42 --tokens").err.startswith(
+        "error: the variable REASONING_STORE_LIMIT: "
+    )
 
 
 def test_the_doctors_answer_holds_nothing_of_a_conversation(here: Here) -> None:
     """It is made to be pasted into a report."""
-    said = here("doctor --json").out + here("doctor").out
+    said = here("db doctor --json").out + here("db doctor").out
 
     for word in ("Oslo", "Bergen", "weather", "chat-42", "terse"):
         assert word not in said
@@ -384,21 +385,28 @@ def test_the_commands_work_on_a_server(
 
     refused = here(f"sessions --db '{new}'")
     assert refused.code == Exit.SCHEMA
-    assert "reasoning-store upgrade" in refused.err
-    assert here(f"current --db '{new}'").out == "base\n"
-    assert here(f"init --db '{new}'").out == f"revision {NEWEST}"
-    assert here(f"doctor --db '{new}'").code == Exit.DONE
+    assert "reasoning-store db upgrade" in refused.err
+    assert here(f"db current --db '{new}'").out == "base\n"
+    assert here(f"db create --db '{new}'").out == NEWEST
+    assert here(f"db doctor --db '{new}'").code == Exit.DONE
     with rs.Store(new) as store:
         store.session("chat-42", create=True).append(rs.user("Hello"))
     assert here(f"show chat-42 --db '{new}'").out == "[1] user\n  Hello\n"
-    assert here(f"downgrade base --yes --db '{new}'").out == "base\n"
-    assert here(f"current --db '{new}'").out == "base\n"
+    assert here(f"db downgrade base --yes --db '{new}'").out == "base\n"
+    assert here(f"db current --db '{new}'").out == "base\n"
 
 
 def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here) -> None:
     """Neither the user nor the password of a URL is ever repeated."""
     url = "postgresql+psycopg://ada:s3cr3t@127.0.0.1:9/chat?connect_timeout=1"
-    for line in ("sessions", "doctor", "doctor --json", "init", "current", "downgrade base --yes"):
+    for line in (
+        "sessions",
+        "db doctor",
+        "db doctor --json",
+        "db create",
+        "db current",
+        "db downgrade base --yes",
+    ):
         ran = here(f"{line} --db '{url}'")
 
         assert ran.code in (Exit.BUSY, Exit.FAILED)
@@ -409,13 +417,13 @@ def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here)
 
 def test_doctor_names_what_the_server_does_not_keep(here: Here, plain_url: str) -> None:
     """A commit that does not wait for the disk, and foreign keys that do nothing."""
-    sound = here(f"doctor --db '{plain_url}' --json")
+    sound = here(f"db doctor --db '{plain_url}' --json")
     server = create_engine(plain_url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     with server.connect() as connection:
         name = make_url(plain_url).database
         for setting in ("synchronous_commit = off", "session_replication_role = replica"):
             connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET {setting}')
-    told = here(f"doctor --db '{plain_url}' --json")
+    told = here(f"db doctor --db '{plain_url}' --json")
 
     def states(ran: Ran) -> dict[str, str]:
         return {one["name"]: one["state"] for one in ran.data["findings"]}

@@ -74,7 +74,7 @@ URL = {"REASONING_STORE_URL": "sqlite:///chat.db"}
 
 def test_a_terminal_gets_colour_and_a_bar(folder: Path) -> None:
     """The number, how full it is, and what it is made of."""
-    words = ("usage", "chat-42", "--limit", "100")
+    words = ("request", "chat-42", "--tokens", "--limit", "100")
     with at_a_terminal(folder, words, **URL) as (_, until):
         seen = until("room left")
 
@@ -117,7 +117,7 @@ def test_a_time_that_the_local_zone_does_not_have_is_refused(
     message = {"role": "user", "content": "Hello?", "created_at": said}
     history = folder / "old.json"
     history.write_text(json.dumps({"id": "old", "messages": [message]}), "utf-8")
-    run("init", **url)
+    run("db", "create", **url)
     run("import", str(history), **url)
     ran = run("sessions", **url, TZ=zone)
 
@@ -153,14 +153,16 @@ def test_a_terminal_without_room_for_a_table_gets_its_lines(
 
 def test_colour_can_be_had_in_a_pipe(run: Run, folder: Path) -> None:
     """FORCE_COLOR, for a pager that shows it."""
-    ran = run("--db", f"sqlite:///{folder / 'chat.db'}", "usage", "chat-42", FORCE_COLOR="1")
+    ran = run(
+        "--db", f"sqlite:///{folder / 'chat.db'}", "request", "chat-42", "--tokens", FORCE_COLOR="1"
+    )
 
-    assert "\x1b[1m~54" in ran.stdout
+    assert "\x1b[1;32m~54" in ran.stdout
 
 
 def test_data_and_messages_do_not_mix(here: Here) -> None:
     """Standard output holds the answer, standard error what is stated next to it."""
-    ran = here("backup copy.db")
+    ran = here("db backup copy.db")
 
     assert ran.out == f"{Path('copy.db').absolute()}\n"
     assert ran.err == "2 sessions, 15 messages: compared\n"
@@ -191,13 +193,13 @@ def test_written_out_in_json_a_text_is_still_that_text(text: str) -> None:
         "sessions",
         "sessions --json",
         "sessions show evil",
-        "context evil",
-        "context evil --explain",
-        "context evil --diff includeInContext=true",
+        "request evil",
+        "request evil --why",
+        "request evil --diff --with includeInContext=true",
         "export",
         "export evil --json",
         "report",
-        "usage evil",
+        "request evil --tokens",
         "show evi",
         "",
     ],
@@ -277,7 +279,7 @@ def test_a_full_disk_is_one_line(folder: Path) -> None:
         ("export > all.jsonl", "the output: File too large"),
         ("show long > all.txt", "the output: File too large"),
         ("import - < chat.db", "/piped: File too large"),
-        ("context long --tools /proc/self/mem", "/proc/self/mem: Input/output error"),
+        ("request long --tools /proc/self/mem", "/proc/self/mem: Input/output error"),
     ],
 )
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -330,10 +332,10 @@ def test_a_shell_can_complete_commands_and_sessions(run: Run, folder: Path) -> N
     """Names of commands, and ids of sessions out of the database."""
     url = f"sqlite:///{folder / 'chat.db'}"
     ask = {"_REASONING_STORE_COMPLETE": "bash_complete", "REASONING_STORE_URL": url}
-    commands = run(COMP_WORDS="reasoning-store us", COMP_CWORD="1", **ask)
+    commands = run(COMP_WORDS="reasoning-store req", COMP_CWORD="1", **ask)
     sessions = run(COMP_WORDS="reasoning-store show ch", COMP_CWORD="2", **ask)
 
-    assert commands.stdout.split() == ["plain,usage"]
+    assert commands.stdout.split() == ["plain,request"]
     assert sessions.stdout.split() == ["plain,chat-42"]
 
 
@@ -349,46 +351,33 @@ def test_a_shell_is_offered_no_id_that_it_would_obey(run: Run, folder: Path) -> 
     assert ran.stdout.splitlines() == ["plain,chat-42"]
 
 
-def write_nested(depth: int) -> None:
-    """Write a stream of one event, which is a tool as well, with something deep in it."""
-    said = {"name": "look", "choices": [{"delta": {"content": "Hello."}}]}
-    text = json.dumps([said | {"deep": "HERE"}])
+def write_nested(depth: int) -> str:
+    """Write tools with something deep in them; return the command that reads them."""
+    text = json.dumps([{"name": "look", "deep": "HERE"}])
     Path("deep.json").write_text(text.replace('"HERE"', "[" * depth + "]" * depth))
+    return "request chat-42 --model m --tools deep.json"
 
 
-of_a_deep_file = pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("context chat-42 --model m --tools deep.json", '"name": "look"'),
-    ],
-)
-
-
-@of_a_deep_file
-def test_a_file_that_is_nested_without_end_is_refused(here: Here, line: str, says: str) -> None:
+def test_a_file_that_is_nested_without_end_is_refused(here: Here) -> None:
     """In one line, and nothing of it is answered."""
-    write_nested(100_000)
-    ran = here(line)
+    ran = here(write_nested(100_000))
 
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert ran.err.startswith("error: deep.json ")
     assert ran.err.count("\n") == 1
 
 
-@of_a_deep_file
-def test_a_deeply_nested_file_is_read(here: Here, line: str, says: str) -> None:
+def test_a_deeply_nested_file_is_read(here: Here) -> None:
     """A limit that is met only by what no one means is not one on what is meant."""
-    write_nested(100)
-    ran = here(line)
+    ran = here(write_nested(100))
 
     assert (ran.code, ran.err) == (Exit.DONE, "")
-    assert says in ran.out
+    assert '"name": "look"' in ran.out
 
 
 def test_what_can_be_read_and_is_too_deep_to_be_sent_is_refused(here: Here) -> None:
     """In one line, that names where it begins."""
-    write_nested(400)
-    ran = here("context chat-42 --tools deep.json")
+    ran = here(write_nested(400))
 
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert re.fullmatch(r"error: tools\[0\].{,80} nested deeper than .*\n", ran.err)

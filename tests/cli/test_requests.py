@@ -17,7 +17,7 @@ from tests.cli.conftest import Here
 @pytest.mark.parametrize("api", apis())
 def test_the_next_request_can_be_seen_as_any_protocol(here: Here, api: str) -> None:
     """The body is what the library would give to that protocol's client."""
-    ran = here(f"context chat-42 --as {api} --model some-model")
+    ran = here(f"request chat-42 --as {api} --model some-model")
     with rs.Store("sqlite:///chat.db") as store:
         request = store.session("chat-42").build_request(api=api, model="some-model")
 
@@ -27,9 +27,9 @@ def test_the_next_request_can_be_seen_as_any_protocol(here: Here, api: str) -> N
 
 def test_each_thinking_block_is_explained(here: Here) -> None:
     """Where it stands, what it counts, whether it goes and by which rule; and whence a setting."""
-    required = here("context chat-42 --provider deepseek --explain").out
-    here("set chat-42 includeInContext true")
-    told = here("context chat-42 --provider deepseek --with effort=high --explain").out
+    required = here("request chat-42 --provider deepseek --why").out
+    here("settings set chat-42 includeInContext=true")
+    told = here("request chat-42 --provider deepseek --with effort=high --why").out
 
     assert re.search(r"^ +2 +0 +5  sent: deepseek demands it back$", required, re.M)
     assert re.search(r"^ +6 +0 +5  left out: ", required, re.M)
@@ -50,14 +50,16 @@ def test_each_thinking_block_is_explained(here: Here) -> None:
 )
 def test_an_explanation_says_for_whom_the_request_is(here: Here, names: str, whom: str) -> None:
     """What goes, and why, depends on it, and no one may have named it."""
-    told = here(f"context chat-42 --explain {names}").out
+    told = here(f"request chat-42 --why {names}").out
 
     assert re.search(rf"^~\d+ of ~\d+ tokens would be sent to {re.escape(whom)}$", told, re.M)
 
 
 def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
     """Added lines, removed lines, and the difference in tokens."""
-    ran = here("context chat-42 --diff includeInContext=true --diff stripFromContext=allButLast")
+    ran = here(
+        "request chat-42 --diff --with includeInContext=true --with stripFromContext=allButLast"
+    )
 
     assert '+      "reasoning_content": "Bergen is wetter."' in ran.out
     assert "The tool says 4 C." not in ran.out
@@ -66,13 +68,15 @@ def test_another_policy_is_shown_as_what_would_differ(here: Here) -> None:
 
 def test_a_matrix_shows_every_policy(here: Here) -> None:
     """What each would count, whether it is legal, and from where on it is another request."""
-    rows = here("what-if chat-42 --provider deepseek --json").data
+    rows = here("request chat-42 --every --provider deepseek --json").data
     (current,) = [row for row in rows if row["current"]]
 
     assert len(rows) == 8
     assert current["difference"] == 0
     assert {row["effective"] for row in rows} == {59, 64, 71}
-    assert here("what-if chat-42 --provider deepseek --with floor=off").out.count(" no ") > 8
+    assert (
+        here("request chat-42 --every --provider deepseek --with floor=off").out.count(" no ") > 8
+    )
 
 
 def test_the_matrix_looks_as_it_does_in_python(here: Here) -> None:
@@ -80,14 +84,17 @@ def test_the_matrix_looks_as_it_does_in_python(here: Here) -> None:
     with rs.Store("sqlite:///chat.db") as store:
         matrix = store.session("chat-42").what_if(provider="deepseek")
 
-    assert here("what-if chat-42 --provider deepseek").out == f"{matrix}\n"
+    assert here("request chat-42 --every --provider deepseek").out == f"{matrix}\n"
 
 
-@pytest.mark.parametrize("line", ["usage", "what-if", "compact", "context"], ids=lambda line: line)
+@pytest.mark.parametrize(
+    "line",
+    ["request", "request --tokens", "request --every", "compact --limit 60"],
+    ids=lambda line: line,
+)
 def test_a_provider_that_is_not_known_is_warned_of_once(here: Here, line: str) -> None:
     """By every command that builds, weighs or reads something for it."""
-    of = {"compact": "chat-42 --limit 60"}.get(line, "chat-42")
-    ran = here(f"{line} {of} --provider deepsek")
+    ran = here(f"{line} --provider deepsek")
 
     assert ran.code == Exit.DONE
     assert ran.err.count("did you mean deepseek?") == 1
@@ -95,7 +102,7 @@ def test_a_provider_that_is_not_known_is_warned_of_once(here: Here, line: str) -
 
 def test_a_matrix_says_why_a_row_is_not_legal(here: Here) -> None:
     """Once for all of the rows that it is true of."""
-    ran = here("what-if chat-42 --provider deepseek --with floor=off")
+    ran = here("request chat-42 --every --provider deepseek --with floor=off")
 
     rows = ran.out.count(" no      ") if "legal" in ran.out else 0
     assert rows
@@ -109,7 +116,10 @@ def test_a_request_over_the_limit_says_by_how_much(
     """In a bar that a narrow terminal has room for, and that is full only then."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "40")
-    over, under = here("usage chat-42 --limit 50").out, here("usage chat-42 --limit 55").out
+    over, under = (
+        here("request chat-42 --tokens --limit 50").out,
+        here("request chat-42 --tokens --limit 55").out,
+    )
     bars = [re.search(r"\[([#.]+)\] \d+%", seen) for seen in (over, under)]
 
     assert re.search(r"\b4 +over the limit", over)
@@ -130,7 +140,7 @@ def test_a_history_marks_what_a_compaction_replaced(here: Here) -> None:
 
 def test_usage_is_made_of_its_parts(here: Here) -> None:
     """What is sent adds up to the number, and what is not sent to the rest."""
-    told = here("usage chat-42 --provider deepseek --limit 1000 --system Hi --json").data
+    told = here("request chat-42 --tokens --provider deepseek --limit 1000 --system Hi --json").data
     parts = told["breakdown"]
 
     sent = ("system", "tools", "messages", "thinking")
@@ -144,11 +154,11 @@ def test_tools_come_from_a_file(here: Here) -> None:
     """They are counted and rendered, and a file that holds none is refused."""
     tool = {"type": "function", "function": {"name": "get_weather", "parameters": {}}}
     Path("tools.json").write_text(json.dumps([tool]), "utf-8")
-    plain = here("usage chat-42 --json").data["effective"]
+    plain = here("request chat-42 --tokens --json").data["effective"]
 
-    assert here("usage chat-42 --tools tools.json --json").data["effective"] > plain
-    assert "get_weather" in here("context chat-42 --tools tools.json").out
-    assert here("context chat-42 --tools broken.json").code == Exit.USAGE
+    assert here("request chat-42 --tokens --tools tools.json --json").data["effective"] > plain
+    assert "get_weather" in here("request chat-42 --tools tools.json").out
+    assert here("request chat-42 --tools broken.json").code == Exit.USAGE
 
 
 def test_the_mark_of_an_editor_is_no_part_of_a_file(here: Here) -> None:
@@ -159,52 +169,54 @@ def test_the_mark_of_an_editor_is_no_part_of_a_file(here: Here) -> None:
     place = f"{planned['first']}-{planned['last']}"
     here(f"compact chat-42 --limit 60 --range {place} --summary-file summary.txt")
 
-    assert "get_weather" in here("context chat-42 --tools tools.json").out
+    assert "get_weather" in here("request chat-42 --tools tools.json").out
     summaries = [one["summary"] for one in here("compact list chat-42 --json").data]
     assert summaries == ["They spoke of the weather.\n"]
 
 
 def test_fail_over_is_for_scripts(here: Here) -> None:
     """4 above the share, 0 up to it; the number is printed either way."""
-    over = here("usage chat-42 --limit 60 --fail-over 0.85")
-    under = here("usage chat-42 --limit 60 --fail-over 0.9")
+    over = here("request chat-42 --tokens --limit 60 --fail-over 0.85")
+    under = here("request chat-42 --tokens --limit 60 --fail-over 0.9")
 
     assert (over.code, over.out) == (Exit.OVER, "~54/60\n")
     assert (under.code, under.out) == (Exit.DONE, "~54/60\n")
     assert "90% of the limit is used, more than 85%" in over.err
 
 
-@pytest.mark.parametrize("share", ["nan", "inf"])
+@pytest.mark.parametrize("share", ["nan", "inf", "-1", "half", "%"])
 def test_a_share_that_nothing_is_more_than_is_refused(here: Here, share: str) -> None:
     """A script that asks so would never be told."""
-    ran = here(f"usage chat-42 --limit 60 --fail-over {share}")
+    ran = here(f"request chat-42 --tokens --limit 60 --fail-over {share}")
 
     assert (ran.code, ran.out) == (Exit.USAGE, "")
 
 
 def test_a_profile_holds_until_the_session_says_otherwise(here: Here) -> None:
     """Set once under a name, used by a session, overridden there, and let go."""
-    here("set includeInContext true --profile open")
-    here("profile use chat-42 open")
-    used = here("get chat-42 includeInContext --json").data
-    here("set chat-42 includeInContext false")
-    own = here("get chat-42 includeInContext --json").data
-    here("unset chat-42 includeInContext")
-    here("profile use chat-42 --none")
-    none = here("get chat-42 includeInContext --json").data
+    here("settings set includeInContext=true --profile open")
+    here("settings use chat-42 open")
+    used = here("settings get chat-42 includeInContext --json").data[0]
+    here("settings set chat-42 includeInContext=false")
+    own = here("settings get chat-42 includeInContext --json").data[0]
+    here("settings unset chat-42 includeInContext")
+    here("settings use chat-42 --none")
+    none = here("settings get chat-42 includeInContext --json").data[0]
 
     assert (used["value"], used["layer"]) == (True, "profile")
     assert (own["value"], own["layer"]) == (False, "session")
     assert (none["value"], none["layer"]) == (False, "default")
-    assert here("profile list --json").data[0]["name"] == "open"
+    assert here("settings profiles --json").data[0]["name"] == "open"
 
 
 def test_a_profile_keeps_its_other_keys(here: Here) -> None:
     """Setting and unsetting one leaves the rest."""
-    here("set budgetTokens 100 --profile terse")
-    here("unset effort --profile terse")
+    here("settings set budgetTokens=100 --profile terse")
+    here("settings unset effort --profile terse")
 
-    assert here("profile show terse --json").data["settings"] == {"reasoning.budgetTokens": 100}
+    assert here("settings get --profile terse --json").data == [
+        {"key": "reasoning.budgetTokens", "value": 100, "layer": "profile"}
+    ]
 
 
 def test_a_plan_is_shown_applied_and_undone(here: Here) -> None:
@@ -214,14 +226,14 @@ def test_a_plan_is_shown_applied_and_undone(here: Here) -> None:
     more = re.search(r"to carry it out, add: (.+) FILE\n", planned.err)
     assert more is not None
     done = here(f"compact chat-42 --limit 60 {more[1]} summary.txt --json")
-    after = here("usage chat-42").out
+    after = here("request chat-42 --tokens").out
     undone = here(f"compact undo chat-42 {done.data['compaction']['id']}")
 
     assert plan["toSummarize"] == {"first": 1, "last": 4}
     assert done.code == Exit.DONE
     assert int(after.lstrip("~")) == done.data["effective"] < plan["effective"]
     assert undone.out == "the messages 1-4 are sent again\n"
-    assert here("usage chat-42").out == "~54\n"
+    assert here("request chat-42 --tokens").out == "~54\n"
 
 
 def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
@@ -232,7 +244,7 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
             call = rs.ToolCallBlock(id=f"c{number}", name="look")
             found = rs.ToolResponseBlock(call_id=call.id, result="found it " * 100)
             session.append([rs.user("Look."), rs.assistant(call), rs.tool(found)])
-    before = here("usage tools").out
+    before = here("request tools --tokens").out
 
     otherwise = here("compact tools --limit 600 --no-clear")
     planned = here("compact tools --limit 600")
@@ -243,36 +255,35 @@ def test_old_tool_results_are_cleared_and_come_back(here: Here) -> None:
     assert "--apply\n" in planned.err
     assert done.data["cleared"] == {"first": 1, "last": 6}
     assert done.data["compaction"]["kind"] == "clearing"
-    assert here("usage tools").out == f"~{done.data['effective']}\n" != before
+    assert here("request tools --tokens").out == f"~{done.data['effective']}\n" != before
     assert "tool results cleared" in here("compact list tools").out
     (row,) = here("compact list tools --json").data
     assert (row["kind"], row["first"], row["last"], row["summary"]) == ("clearing", 1, 6, None)
     assert here("compact undo tools 1").out == "the tool results up to 6 are sent again\n"
-    assert here("usage tools").out == before
+    assert here("request tools --tokens").out == before
     assert here("compact tools --limit 600 --apply").out.startswith("the tool results up to 6 ")
 
 
 def test_a_summary_of_other_messages_is_refused(here: Here) -> None:
     """A plan that has moved since the summary was written is a conflict, and nothing is done."""
-    before = here("usage chat-42").out
+    before = here("request chat-42 --tokens").out
     line = "compact chat-42 --limit 60 --summary-file summary.txt"
 
     assert here(line).code == Exit.USAGE
     assert "--range 1-4" in here(line).err
     assert here(f"{line} --range 1-2").code == Exit.CONFLICT
     assert here(f"{line} --range all").code == Exit.USAGE
-    assert here(f"{line} --range 1-4 --plan").code == Exit.USAGE
-    assert here("usage chat-42").out == before
+    assert here("request chat-42 --tokens").out == before
 
 
 def test_a_plan_that_strips_needs_no_summary(here: Here) -> None:
     """It is a setting of the session, and named."""
-    here("set chat-42 includeInContext true")
+    here("settings set chat-42 includeInContext=true")
     ran = here("compact chat-42 --limit 80 --apply")
 
     assert ran.code == Exit.DONE
     assert "set reasoning.stripFromContext = " in ran.out
-    assert here("get chat-42 stripFromContext --json").data["layer"] == "session"
+    assert here("settings get chat-42 stripFromContext --json").data[0]["layer"] == "session"
 
 
 def test_undoing_a_compaction_takes_back_the_setting_that_it_changed(here: Here) -> None:
@@ -286,7 +297,7 @@ def test_undoing_a_compaction_takes_back_the_setting_that_it_changed(here: Here)
             session.append([rs.user("Look. " * 50), rs.assistant(thought, call), rs.tool(found)])
         session.append([rs.user("Thanks."), rs.assistant("You are welcome.")])
         session.settings.set("reasoning.includeInContext", True)
-    before = here("usage both").out
+    before = here("request both --tokens").out
     plan = here("compact both --limit 200 --json").data
     place = f"{plan['toSummarize']['first']}-{plan['toSummarize']['last']}"
     line = f"compact both --limit 200 --range {place} --summary-file summary.txt"
@@ -296,25 +307,25 @@ def test_undoing_a_compaction_takes_back_the_setting_that_it_changed(here: Here)
     assert undo is not None
 
     assert {step["kind"] for step in plan["steps"]} >= {"strip", "summarize"}
-    assert here("usage both").out != before
+    assert here("request both --tokens").out != before
     assert "reasoning.stripFromContext is none again" in here(undo[1]).out
-    assert here("usage both").out == before
+    assert here("request both --tokens").out == before
     assert here("compact list both --json").data == []
-    assert here("get both stripFromContext --json").data["layer"] == "default"
+    assert here("settings get both stripFromContext --json").data[0]["layer"] == "default"
     here("import both.jsonl --db sqlite:///new.db")
     here(f"{undo[1]} --db sqlite:///new.db")
-    assert here("usage both --db sqlite:///new.db").out == before
+    assert here("request both --tokens --db sqlite:///new.db").out == before
 
 
 def test_a_setting_that_was_changed_since_stays_when_a_compaction_is_undone(here: Here) -> None:
     """It was decided later."""
-    here("set chat-42 includeInContext true")
+    here("settings set chat-42 includeInContext=true")
     done = here("compact chat-42 --limit 30 --json --range 1-4 --summary-file summary.txt").data
-    here("set chat-42 stripFromContext allButLast")
+    here("settings set chat-42 stripFromContext=allButLast")
     here(f"compact undo chat-42 {done['compaction']['id']}")
 
     assert done["stripFromContext"] is not None
-    assert here("get chat-42 stripFromContext").out == "allButLast\n"
+    assert here("settings get chat-42 stripFromContext").out == "allButLast\n"
 
 
 def test_a_fork_is_a_branch_of_its_own(here: Here) -> None:

@@ -46,7 +46,13 @@ def test_help_opens_nothing(folder: Path, words: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("usage", "chat-42", "--limit", "1000"), ("sessions",), ("show", "chat-42"), ("current",)],
+    [
+        ("request", "--tokens", "--limit", "1000"),
+        ("sessions",),
+        ("show", "chat-42"),
+        ("db",),
+        ("explain", "Missing `reasoning_content` field in the assistant message"),
+    ],
     ids=lambda words: words[0],
 )
 def test_looking_loads_no_vocabulary_no_migrations_and_no_rich(
@@ -58,7 +64,12 @@ def test_looking_loads_no_vocabulary_no_migrations_and_no_rich(
 
 @pytest.mark.parametrize(
     "words",
-    [("sessions",), ("show", "chat-42"), ("usage", "chat-42", "--limit", "1000"), ("get", "short")],
+    [
+        ("sessions",),
+        ("show", "chat-42"),
+        ("request", "--tokens", "--limit", "1000"),
+        ("settings", "short"),
+    ],
     ids=lambda words: words[0],
 )
 def test_a_command_that_reads_loads_only_what_reads(folder: Path, words: tuple[str, ...]) -> None:
@@ -87,18 +98,24 @@ def test_a_page_is_written_without_the_packages_of_the_server(folder: Path) -> N
 
 def test_an_sqlite_file_loads_nothing_for_a_server(folder: Path) -> None:
     """Neither the driver nor its dialect."""
-    assert not loaded(folder, "usage", "chat-42") & {"psycopg", "sqlalchemy.dialects.postgresql"}
+    assert not loaded(folder, "request", "chat-42", "--tokens") & {
+        "psycopg",
+        "sqlalchemy.dialects.postgresql",
+    }
 
 
-def test_usage_loads_no_command_but_its_own(folder: Path) -> None:
+def test_a_command_loads_no_command_but_its_own(folder: Path) -> None:
     """Commands are imported when they are run."""
-    mine = {name for name in loaded(folder, "usage", "chat-42") if name.startswith("reasoning_")}
+    mine = {
+        name
+        for name in loaded(folder, "request", "chat-42", "--tokens")
+        if name.startswith("reasoning_")
+    }
 
-    assert "reasoning_store.cli.commands.usage" in mine
+    assert "reasoning_store.cli.commands.request" in mine
     assert not mine & {
-        "reasoning_store.cli.commands.context",
         "reasoning_store.cli.commands.demo",
-        "reasoning_store.cli.commands.export",
+        "reasoning_store.cli.commands.database",
         "reasoning_store.history_import",
         "reasoning_store.testing",
     }

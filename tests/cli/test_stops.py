@@ -158,7 +158,9 @@ def test_an_interrupted_import_is_run_again(folder: Path) -> None:
     os.mkfifo(fifo)
     url = {"REASONING_STORE_URL": "sqlite:///new.db"}
     environment = {**clean(os.environ, folder), **url}
-    subprocess.run(command("init"), cwd=folder, env=environment, check=True, capture_output=True)
+    subprocess.run(
+        command("db", "create"), cwd=folder, env=environment, check=True, capture_output=True
+    )
     words = ("import", "fifo", "--format", "lines")
     with (
         at_a_keyboard(words, cwd=folder, env=environment) as process,

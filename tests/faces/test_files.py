@@ -100,13 +100,13 @@ def test_a_history_may_come_out_of_a_pipe(place: Path) -> None:
 
 LINES = {
     "status": ["--db", "sqlite:///{}"],
-    "init": ["init", "--db", "sqlite:///{}"],
+    "create": ["db", "create", "--db", "sqlite:///{}"],
     "verify": ["verify", "--db", "sqlite:///{}"],
-    "backup": ["backup", "{}", "--overwrite"],
+    "backup": ["db", "backup", "{}", "--overwrite"],
     "export": ["export", "--output", "{}", "--overwrite"],
     "import": ["import", "{}"],
     "import lines": ["import", "--format", "lines", "{}"],
-    "tools": ["context", "s", "--tools", "{}"],
+    "tools": ["request", "s", "--tools", "{}"],
 }
 _MADE = ("fifo", "no/where", "/proc/none", "x" * 250, "/dev/null")
 _NO_ARGUMENT = ("a\0b", "half \ud800")
@@ -142,7 +142,7 @@ def test_doctor_reports_what_cannot_be_looked_up(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a finding among the others."""
-    assert main(["doctor", "--db", f"sqlite:///{'x' * 300}"]) == Exit.FAILED
+    assert main(["db", "doctor", "--db", f"sqlite:///{'x' * 300}"]) == Exit.FAILED
 
     assert "give it a shorter name" in " ".join(capsys.readouterr().out.split())
 
@@ -164,8 +164,8 @@ def test_where_there_is_no_home_a_database_has_to_be_named(
 
     assert main(["sessions"]) == Exit.USAGE
     assert "--db sqlite:///" in capsys.readouterr().err
-    assert main(["doctor"]) == Exit.FAILED
-    assert main(["doctor", "--db", "sqlite:///chat.db"]) == Exit.DONE
+    assert main(["db", "doctor"]) == Exit.FAILED
+    assert main(["db", "doctor", "--db", "sqlite:///chat.db"]) == Exit.DONE
 
 
 def test_a_home_without_a_folder_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,7 +174,7 @@ def test_a_home_without_a_folder_is_named(place: Path, capsys: pytest.CaptureFix
         for name, value in clean({}, place / "file.txt").items():
             patch.setenv(name, value)
         patch.delenv("REASONING_STORE_URL", raising=False)
-        assert main(["init"]) == Exit.USAGE
+        assert main(["db", "create"]) == Exit.USAGE
 
     assert "name another place" in capsys.readouterr().err
 

@@ -116,13 +116,13 @@ def test_the_commands_that_only_read_work_where_nothing_can_be_written(written: 
         "",
         "sessions",
         "show s",
-        "usage s --limit 99",
-        "what-if s",
+        "request s --tokens --limit 99",
+        "request s --every",
         "verify",
         "export",
-        "doctor",
+        "db doctor",
     ]
-    lines += ["context s", "report", "get s", "compact list s", "profile list", "current"]
+    lines += ["request s", "report", "settings s", "compact list s", "settings profiles", "db"]
     written.parent.chmod(0o555)
     try:
         ran = as_somebody(_COMMANDS, f"sqlite:///{written}", *lines)

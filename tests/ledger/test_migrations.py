@@ -260,7 +260,7 @@ def test_an_older_server_is_upgraded_by_command_only(
     with pytest.raises(SchemaError, match="is older than this version") as caught:
         Ledger.open(postgres_url)
 
-    assert caught.value.hint == "run: reasoning-store upgrade"
+    assert caught.value.hint == "run: reasoning-store db upgrade"
     assert "more" not in names(postgres_url)
     opening.upgrade(postgres_url)
     Ledger.open(postgres_url).close()

@@ -42,7 +42,7 @@ def test_a_database_without_our_schema_is_refused(create_database: Callable[...,
     for _ in range(2):
         with pytest.raises(SchemaError, match="has no schema of reasoning-store yet") as caught:
             Ledger.open(url)
-        assert caught.value.hint == "run: reasoning-store upgrade"
+        assert caught.value.hint == "run: reasoning-store db upgrade"
     opening.upgrade(url)
     opening.upgrade(url)
 

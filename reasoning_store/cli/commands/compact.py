@@ -11,7 +11,15 @@ import click
 from reasoning_store import Conflict, InvalidCall
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import read_file, takes_branch, takes_request
+from reasoning_store.cli.options import (
+    SHARE,
+    TOKENS,
+    limit_option,
+    read_file,
+    takes_branch,
+    takes_place,
+    takes_request,
+)
 from reasoning_store.cli.output import Page, answer_fields, print_answer, print_note
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import shorten
@@ -42,19 +50,18 @@ def compact() -> None:
     answers=f"{_PLAN} steps toSummarize toClear",
 )
 @takes_branch
+@limit_option(required=True)
 @click.option(
-    "--limit",
-    type=click.IntRange(1),
-    required=True,
-    envvar="REASONING_STORE_LIMIT",
-    help="The model's context window, in tokens.  [env: REASONING_STORE_LIMIT]",
-)
-@click.option(
-    "--reserve", type=click.IntRange(0), default=0, help="The part of it that the answer needs."
+    "--reserve",
+    type=TOKENS,
+    metavar="TOKENS",
+    default=0,
+    help="The part of it that the answer needs.",
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=SHARE,
+    metavar="SHARE",
     default=THRESHOLD,
     show_default=True,
     help="The share of the rest at which a plan acts.",
@@ -63,9 +70,11 @@ def compact() -> None:
     "--clear/--no-clear", default=True, help="Whether old tool results may be cleared (default)."
 )
 @click.option(
-    "--plan", "plan_only", is_flag=True, help="Print the plan and change nothing (default)."
+    "--apply/--plan",
+    "applies",
+    default=None,
+    help="Carry the plan out, or print it and change nothing (default).",
 )
-@click.option("--apply", "apply_it", is_flag=True, help="Carry the plan out.")
 @click.option(
     "--summary-file",
     type=click.File("rb"),
@@ -84,8 +93,7 @@ def run(
     call: Call,
     /,
     where: Where,
-    plan_only: bool,
-    apply_it: bool,
+    applies: bool | None,
     summary_file: IO[bytes] | None,
     summary_range: str | None,
     asked: dict[str, Any],
@@ -96,10 +104,7 @@ def run(
     If the plan asks for a summary, write one and pass it with --summary-file and --range. The
     plan is computed again, and a range that has changed is refused.
     """
-    applies = apply_it or summary_file is not None
-    if applies and plan_only:
-        raise InvalidCall("--plan and --apply exclude each other", hint="leave one of them out")
-    if applies:
+    if summary_file is not None if applies is None else applies:
         summary = None if summary_file is None else _read_summary(summary_file)
         _apply(call, where, summary, summary_range, asked, plan_options)
     else:
@@ -205,8 +210,8 @@ def _undo_words(where: Where, made: Compaction | None, strip_before: Resolved) -
         branch = [] if where.branch is None else ["--branch", str(where.branch)]
         return ["compact", "undo", where.session_id, str(made.id), *branch]
     if strip_before.layer == "session":
-        return ["set", where.session_id, _STRIP, strip_before.value]
-    return ["unset", where.session_id, _STRIP]
+        return ["settings", "set", where.session_id, f"{_STRIP}={strip_before.value}"]
+    return ["settings", "unset", where.session_id, _STRIP]
 
 
 def _print_result(
@@ -274,7 +279,7 @@ def list_(call: Call, where: Where) -> None:
     examples=("compact undo short 1",),
     answers=_COMPACTION,
 )
-@takes_branch
+@takes_place
 @click.argument("number", type=click.IntRange(1))
 @click.pass_obj
 def undo(call: Call, where: Where, number: int) -> None:

@@ -1,35 +1,45 @@
-"""Commands about the database itself: init, upgrade, downgrade, distribute, current."""
+"""The group `db`: the database itself, its schema and its copies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 import click
 
 from reasoning_store.cli import store_access
-from reasoning_store.cli.command import Call, Command
+from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.options import YES, confirm
 from reasoning_store.cli.output import Page, plural, print_answer, print_note
 from reasoning_store.cli.progress import Progress
 
 
-@click.command("init", cls=Command, examples=("init", "init --db chat.db"), answers="revision")
+@click.group(
+    "db",
+    cls=Group,
+    default="current",
+    lazy={"doctor": "reasoning_store.cli.commands.doctor:doctor"},
+)
+def db() -> None:
+    """Create, upgrade, copy and check the database.
+
+    Without a command, print the schema's revision.
+    """
+
+
+@db.command("create", examples=("db create", "db create --db chat.db"), answers="revision")
 @click.pass_obj
-def init(call: Call) -> None:
+def create(call: Call) -> None:
     """Create the database, with its schema.
 
-    An existing one stays as it is.
+    An existing one is upgraded.
     """
-    path = store_access.database_file(call)
-    is_new = path is not None and not store_access.file_exists(path)
-    _upgrade(call, "revision ")
-    if path is not None:
-        print_note(f"{path} {'was created' if is_new else 'exists already'}")
+    _upgrade(call)
 
 
-@click.command("upgrade", cls=Command, examples=("upgrade",), answers="revision")
+@db.command("upgrade", examples=("db upgrade",), answers="revision")
 @click.pass_obj
 def upgrade(call: Call) -> None:
     """Upgrade the database's schema.
@@ -40,17 +50,20 @@ def upgrade(call: Call) -> None:
     _upgrade(call)
 
 
-def _upgrade(call: Call, prefix: str = "") -> None:
+def _upgrade(call: Call) -> None:
     from reasoning_store.store import upgrade
 
-    address = store_access.database_url(call)
+    path = store_access.database_file(call)
+    is_new = path is not None and not store_access.file_exists(path)
     store_access.make_folder(call)
     with Progress("upgrading"):
-        revision = upgrade(address)
-    _print_revision(call, revision, prefix)
+        revision = upgrade(store_access.database_url(call))
+    _print_revision(call, revision)
+    if is_new:
+        print_note(f"{path} was created")
 
 
-@click.command("downgrade", cls=Command, examples=("downgrade base --yes",), answers="revision")
+@db.command("downgrade", examples=("db downgrade base --yes",), answers="revision")
 @click.argument("revision")
 @YES
 @click.pass_obj
@@ -72,12 +85,7 @@ def downgrade(call: Call, revision: str, yes: bool) -> None:
     _print_revision(call, revision)
 
 
-@click.command(
-    "distribute",
-    cls=Command,
-    examples=("distribute --check",),
-    answers="nodes steps missing",
-)
+@db.command("distribute", examples=("db distribute --check",), answers="nodes steps missing")
 @click.option("--check", is_flag=True, help="Print the statements, and run none of them.")
 @click.pass_obj
 def distribute(call: Call, check: bool) -> None:
@@ -122,7 +130,7 @@ def _nodes(names: Sequence[str]) -> str:
     return f"{plural(len(names), 'node')}: {', '.join(names)}"
 
 
-@click.command("current", cls=Command, examples=("current",), answers="revision")
+@db.command("current", examples=("db", "db current"), answers="revision")
 @click.pass_obj
 def current(call: Call) -> None:
     """Print the schema's revision, without upgrading anything."""
@@ -132,5 +140,22 @@ def current(call: Call) -> None:
     _print_revision(call, schema.read_revision(store_access.database_url(call)))
 
 
-def _print_revision(call: Call, revision: str, prefix: str = "") -> None:
-    print_answer(call, {"revision": revision}, lambda page: page.line(f"{prefix}{revision}"))
+def _print_revision(call: Call, revision: str) -> None:
+    print_answer(call, {"revision": revision}, lambda page: page.line(revision))
+
+
+@db.command("backup", examples=("db backup copy.db",), answers="path sessions messages size")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--overwrite", is_flag=True, help="Replace an existing file, once the copy is complete."
+)
+@click.pass_obj
+def backup(call: Call, path: Path, overwrite: bool) -> None:
+    """Copy the database to PATH, and compare the copy.
+
+    The database may be in use meanwhile. For SQLite; PostgreSQL has tools of its own.
+    """
+    with store_access.open_to_read(call) as store, Progress("copying"):
+        made = store.backup(path, overwrite=overwrite)
+    print_answer(call, asdict(made), lambda page: page.line(made.path))
+    print_note(f"{plural(made.sessions, 'session')}, {plural(made.messages, 'message')}: compared")

@@ -1,4 +1,4 @@
-"""The command `doctor`: checks of this installation and this database, fit to be pasted.
+"""The command `db doctor`: checks of this installation and this database, fit to be pasted.
 
 No finding holds text of a conversation or a secret: of a URL only the engine and the host are
 printed.
@@ -49,7 +49,7 @@ class Finding:
     detail: str
 
 
-@click.command("doctor", cls=Command, examples=("doctor",), answers="ok findings")
+@click.command("doctor", cls=Command, examples=("db doctor",), answers="ok findings")
 @click.pass_obj
 def doctor(call: Call) -> None:
     """Check this installation and the database.
@@ -152,7 +152,7 @@ def _check_configuration(call: Call) -> Iterator[Finding]:
     try:
         for words, command in walk_commands(app):
             if isinstance(command, Group) and words:
-                found.check_commands(words, command.commands)
+                found.check_commands(words, command.list_commands(click.Context(command)))
             elif isinstance(command, Command):
                 found.of_command(words, command.params)
     except ReasoningStoreError as error:
@@ -175,7 +175,7 @@ def _check_database(call: Call) -> Iterator[Finding]:
             else _hide_home(str(path or "in memory"))
         )
         if path is not None and not store_access.file_exists(path):
-            how = hints.command_line(call, "init", hide=True)
+            how = hints.command_line(call, "db", "create", hide=True)
             yield Finding("database", "note", f"{place}: does not exist yet; {how} creates it")
             return
         revision = schema.read_revision(store_access.database_url(call))
@@ -189,7 +189,7 @@ def _check_database(call: Call) -> Iterator[Finding]:
     if is_newest:
         yield Finding("schema", "ok", f"revision {revision}")
     else:
-        how = hints.command_line(call, "upgrade", hide=True)
+        how = hints.command_line(call, "db", "upgrade", hide=True)
         yield Finding("schema", "failed", f"revision {revision}; run: {how}")
     if server:
         yield from _check_server(call, is_newest=is_newest)
@@ -223,7 +223,9 @@ def _check_server(call: Call, *, is_newest: bool) -> Iterator[Finding]:
     if cluster is None:
         yield Finding("tables", "ok", "on one server: this database has no Citus")
     else:
-        yield from _check_cluster(cluster, away, hints.command_line(call, "distribute", hide=True))
+        yield from _check_cluster(
+            cluster, away, hints.command_line(call, "db", "distribute", hide=True)
+        )
 
 
 def _of_worst(

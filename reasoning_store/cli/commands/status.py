@@ -37,9 +37,10 @@ def print_status(call: Call) -> None:
             {**_NOTHING, "database": str(path)},
             lambda page: page.line(f"There is no database yet at {path}."),
         )
-        made = hints.command_line(call, "init")
+        made = hints.command_line(call, "db", "create")
         print_note(
-            f"to see the program at work: reasoning-store demo; to create a database: {made}"
+            "all commands: reasoning-store --help; to see the program at work: "
+            f"reasoning-store demo; to create a database: {made}"
         )
         return
     with store_access.open_to_read(call) as store:
@@ -83,7 +84,7 @@ def print_status(call: Call) -> None:
         write_page,
     )
     if latest:
-        explained = hints.command_line(call, "context", "SESSION", "--explain")
+        explained = hints.command_line(call, "request", "SESSION", "--why")
         print_note(f"to see a session's next request: {explained}")
     else:
         print_note(f"to import a history: {hints.command_line(call, 'import', 'FILE')}")

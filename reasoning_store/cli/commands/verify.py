@@ -58,7 +58,7 @@ def verify(call: Call) -> None:
     if found.problems:
         print_note(f"{plural(len(found.problems), 'problem')}; nothing was changed")
     print_warnings(
-        f"an erasure was interrupted: erased data may still be in {name}; run doctor to finish it"
+        f"an erasure was interrupted: erased data may still be in {name}; run db doctor"
         for name in found.unerased
     )
 

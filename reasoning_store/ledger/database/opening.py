@@ -129,7 +129,7 @@ def connect_to_read(url: str | URL, *, connections: int = CONNECTIONS) -> Databa
     if not database.read(schema_version.is_current):
         raise SchemaError(
             "the schema of this file is older than this version of reasoning-store",
-            hint="run: reasoning-store upgrade; or open it without read_only=True",
+            hint="run: reasoning-store db upgrade; or open it without read_only=True",
         )
     return database
 
@@ -152,7 +152,7 @@ def _server(
             "this database has no schema of reasoning-store yet"
             if is_new
             else "the schema of this database is older than this version of reasoning-store",
-            hint="run: reasoning-store upgrade",
+            hint="run: reasoning-store db upgrade",
         )
 
 

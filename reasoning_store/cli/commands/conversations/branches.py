@@ -10,7 +10,7 @@ import click
 
 from reasoning_store import InvalidCall, Message, TextBlock
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import read_file, takes_message, takes_session
+from reasoning_store.cli.options import read_file, takes_latest, takes_message, takes_session
 from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.cli.store_access import Where
 from reasoning_store.conversation import json_values
@@ -36,7 +36,7 @@ def branches() -> None:
     examples=("branches chat-42",),
     answers="* id parent first head createdAt current",
 )
-@takes_session
+@takes_latest
 @click.pass_obj
 def list_(call: Call, where: Where) -> None:
     """List the branches of a session, the oldest first."""

@@ -10,15 +10,14 @@ import click
 from reasoning_store import InvalidCall, NotFound
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.commands.conversations.delete import ANSWERS, count_removed
 from reasoning_store.cli.options import POSITION, YES, Whose, confirm, takes_sessions
-from reasoning_store.cli.output import answer_fields, print_answer, print_warnings
+from reasoning_store.cli.output import REMOVED, print_removed, print_warnings
 from reasoning_store.cli.progress import Progress
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.erasure import Only
 
-_ANSWERS = f"{ANSWERS} copies"
+_ANSWERS = f"{REMOVED} copies"
 
 
 @click.command(
@@ -52,7 +51,7 @@ def erase(
 
     The bytes leave the database, its log and its free pages. Files that may still hold them are
     printed: copies made before upgrades, and the database if it could not be rewritten now. If it
-    names the database, run `erase` again or `doctor`: both finish the erasure.
+    names the database, run `erase` again or `db doctor`: both finish the erasure.
     """
     if whose.session_id is None and position is not None:
         raise InvalidCall("--position needs a session", hint="name the session")
@@ -80,11 +79,7 @@ def erase(
             confirm(f"Erase {what}{at}{session.id!r} for good?", yes)
             with Progress("erasing"):
                 erased = session.erase(position, only=only)
-    print_answer(
-        call,
-        answer_fields(erased, _ANSWERS),
-        lambda page: page.line(f"erased: {count_removed(erased)}"),
-    )
+    print_removed(call, "erased", erased, _ANSWERS)
     _warn(erased.copies)
 
 

@@ -11,28 +11,33 @@ import click
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.commands.conversations.branches import branch_data, branch_table
-from reasoning_store.cli.commands.conversations.delete import ANSWERS, delete_sessions
+from reasoning_store.cli.completion import complete_session
 from reasoning_store.cli.options import (
     BEFORE,
     DATE,
-    FACTS,
     OWNER,
     YES,
     Whose,
+    confirm,
     fact_table,
     parse_fact,
+    split_words,
     takes_branch,
     takes_page,
     takes_session,
+    takes_sessions,
 )
 from reasoning_store.cli.output import (
+    REMOVED,
     Page,
     answer_fields,
     local_time,
-    note_more,
+    plural,
     print_answer,
-    print_note,
+    print_list,
+    print_removed,
 )
+from reasoning_store.cli.progress import Progress
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import one_line
 from reasoning_store.server.inspector.sub_agents import fold_sub_agents
@@ -92,14 +97,12 @@ def list_(
             before=before,
         )
     facts = [name for name in _FACTS if any(one.metadata.get(name) for one in page.items)]
-    print_answer(
+    owners = hints.command_line(call, "report", "--by", "owner")
+    print_list(
         call,
-        {
-            "sessions": [
-                {**answer_fields(one, _LISTED), "messages": one.message_count} for one in page.items
-            ],
-            "next": page.next,
-        },
+        "sessions",
+        page,
+        [{**answer_fields(one, _LISTED), "messages": one.message_count} for one in page.items],
         lambda paper: paper.table(
             ("last message", "session", "title", *facts, "messages", "preview"),
             [
@@ -116,12 +119,8 @@ def list_(
             ],
             right=("messages",),
         ),
+        otherwise=f"none here; {owners} lists the owners",
     )
-    if not page.items and not call.json:
-        print_note(
-            f"none here; {hints.command_line(call, 'report', '--by', 'owner')} lists the owners"
-        )
-    note_more(call, page.next)
 
 
 @sessions.command(
@@ -177,16 +176,19 @@ def rename(call: Call, where: Where, title: str) -> None:
     examples=("sessions tag chat-42 project=north", "sessions --metadata project=north"),
     answers="id metadata",
 )
-@takes_session
-@FACTS
+@click.argument(
+    "words", nargs=-1, metavar="[SESSION] [KEY=VALUE]...", shell_complete=complete_session
+)
+@OWNER
 @click.pass_obj
-def tag(call: Call, where: Where, facts: Sequence[str]) -> None:
+def tag(call: Call, words: Sequence[str], owner: str) -> None:
     """Set metadata of a session, and print all of it.
 
     VALUE is JSON, or else text; null removes the key.
     """
+    session_id, facts = split_words(words, lambda word: "=" in word)
     changes = dict(map(parse_fact, facts))
-    with where.open(call, writes=bool(changes)) as session:
+    with Where(session_id, owner).open(call, writes=bool(changes)) as session:
         if changes:
             session.update_metadata(changes)
         metadata = session.metadata
@@ -206,10 +208,26 @@ def archive(call: Call, where: Where, undo: bool) -> None:
     print_answer(call, {"id": session.id, "archived": not undo})
 
 
-@sessions.command("delete", examples=("sessions delete chat-42 --yes",), answers=ANSWERS)
-@takes_session
+@sessions.command("delete", examples=("sessions delete chat-42 --yes",), answers=REMOVED)
+@takes_sessions
 @YES
 @click.pass_obj
-def delete(call: Call, where: Where, yes: bool) -> None:
-    """Delete a session at once; `erase` also makes sure that its bytes are gone."""
-    delete_sessions(call, Whose(where.session_id, where.owner, None), yes=yes)
+def delete(call: Call, whose: Whose, yes: bool) -> None:
+    """Delete a session, or an owner's sessions, at once.
+
+    `erase` takes longer: it also makes sure that the bytes have left the database.
+    """
+    with store_access.open_existing(call) as store:
+        mine = store.for_owner(whose.owner)
+        if whose.session_id is None:
+            call.if_interrupted = "run it again: each session is deleted as a whole or not at all"
+            confirm(f"Delete {whose}?", yes)
+            with Progress("deleting"):
+                deleted = mine.delete(before=whose.before)
+        else:
+            session = store_access.find_session(call, mine, whose.session_id, whole=True)
+            count = sum(branch.head - branch.first + 1 for branch in session.branches())
+            last = local_time(session.updated_at)
+            confirm(f"Delete {session.id!r} with its {plural(count, 'message')}, last {last}?", yes)
+            deleted = session.delete()
+    print_removed(call, "deleted", deleted, REMOVED)
