@@ -81,38 +81,30 @@ class ReplyTimes:
     """
 
     def __init__(self) -> None:
-        self._began = 0.0
+        self._began = self._last = 0.0
         self._first: float | None = None
-        self._thinks_since: float | None = None
         self._thought: float | None = None
-        self._last = 0.0
+        self._thinks = False
 
     def begin(self, now: float) -> None:
         self._began = now
 
     def note_chunks(self, chunks: Iterable[Chunk], now: float) -> None:
         """Note the chunks of one event."""
+        if self._thinks:
+            self._thought = (self._thought or 0.0) + now - self._last
         self._last = now
         for chunk in chunks:
             if chunk.choice or not isinstance(chunk, ReasoningChunk | TextChunk | ToolCallChunk):
                 continue
             if self._first is None and not (isinstance(chunk, ReasoningChunk) and not chunk.text):
                 self._first = now
-            thinks = isinstance(chunk, ReasoningChunk) and chunk.phase != "end"
-            if thinks and self._thinks_since is None:
-                self._thinks_since = now
-            elif not thinks and self._thinks_since is not None:
-                self._thought = (self._thought or 0.0) + now - self._thinks_since
-                self._thinks_since = None
+            self._thinks = isinstance(chunk, ReasoningChunk) and chunk.phase != "end"
+            if self._thinks and self._thought is None:
+                self._thought = 0.0
 
     def to_annotations(self) -> dict[str, float]:
         """Return the times as JSON has them; none of a reply of which nothing was streamed."""
-        times: dict[str, float] = {}
-        thought = self._thought
-        if self._thinks_since is not None:
-            thought = (thought or 0.0) + self._last - self._thinks_since
-        if thought is not None:
-            times["secondsThought"] = round(thought, 3)
-        if self._first is not None:
-            times["secondsToFirstToken"] = round(self._first - self._began, 3)
-        return times
+        took = None if self._first is None else self._first - self._began
+        times = {"secondsThought": self._thought, "secondsToFirstToken": took}
+        return {name: round(time, 3) for name, time in times.items() if time is not None}
