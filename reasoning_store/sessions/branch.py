@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.errors import Conflict, InvalidCall
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.erasure import Only
     from reasoning_store.recording.following import Following
 
+P = ParamSpec("P")
+T = TypeVar("T")
 MOST_REASON = 200
 """The most characters of the reason of a stop."""
 
@@ -127,17 +130,26 @@ class SessionBranch:
         return [Stored(row) for row in rows]
 
     def head(self) -> int:
-        """Return the position of the last message."""
+        """Return the position of the last message, and so the number of messages."""
         return self.ledger.branches.get(self.key, self.number).head
 
     def history(
         self,
         *,
-        limit: int | None,
-        tokens: int | None,
-        before: int | str | None,
-        after: int | str | None,
+        limit: int | None = None,
+        tokens: int | None = None,
+        before: int | str | None = None,
+        after: int | str | None = None,
     ) -> list[Stored]:
+        """Return the messages, all of their thinking included (BR-002), oldest first.
+
+        ``before`` and ``after`` are positions or ids; ``limit`` and ``tokens`` keep those next to
+        ``after`` where only that is given, else the latest. A window never parts a call
+        from its response, so one by ``limit`` may hold a few messages more.
+
+        A reply that is being recorded comes last, as far as it has arrived, with the status
+        ``streaming``; ``interrupted`` where its recorder is gone.
+        """
         here, (first, last) = self.locate(after, before)
         moment = here.ledger.history.moment(
             here.key, here.number, limit=limit, tokens=tokens, before=last, after=first
@@ -145,6 +157,11 @@ class SessionBranch:
         return stored_history(moment, here.number, with_draft=before is None, after=first)
 
     def get(self, position: int | str) -> Stored:
+        """Return one message; of a reply that is being recorded, what has arrived so far.
+
+        A position is one of this branch. An id names its message on any branch, here and in each
+        verb that takes a position.
+        """
         if isinstance(position, str):
             here, (at,) = self.locate(position)
             found = here.get(at)
@@ -212,14 +229,23 @@ class SessionBranch:
             raise InvalidCall("there is no turn to take back: the branch has no user message yet")
         return self.ledger.branches.fork(self.key, self.number, start, current=True)
 
-    def follow(self, after: str | None) -> Following:
-        """Follow the reply that is arriving."""
+    def follow(self, after: str | None = None) -> Following:
+        """Follow the reply that is being recorded on this branch, from any process.
+
+        Iterate it for the reply's chunks, from its begin or after a ``cursor``. It ends when the
+        reply ends, and then ``history`` has the message; at once if no reply is live.
+        """
         from reasoning_store.recording.following import Following, ReplyFollower
 
         return Following(ReplyFollower(self, after))
 
-    def stop(self, reason: str) -> bool:
-        """Ask the recorder of the reply that is arriving to stop."""
+    def stop(self, reason: str = "user") -> bool:
+        """End the reply that is being recorded on this branch, from any process or thread.
+
+        Within a second the part that has arrived is stored as interrupted, with
+        ``finish_reason="stopped"`` and the annotation ``stopReason``, and its stream is closed
+        (one that a thread waits for, at its next event). Returns whether a reply was live.
+        """
         if not isinstance(reason, str) or not 0 < len(reason) <= MOST_REASON:
             raise InvalidCall("reason: must be a short text", hint=f"1 to {MOST_REASON} characters")
         text = self.masked(check_text("reason", reason))
@@ -227,10 +253,14 @@ class SessionBranch:
         self.state.draft_writer.wake()  # it may be recorded here
         return was_live
 
-    def annotate(self, position: int | str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge into the annotations of a message."""
+    def annotate(self, position: int | str, annotations: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge facts of yours into those kept with a message, key by key, and return them all.
+
+        None removes a key. A message has at most 16 KB of them, as JSON. They are exported and
+        masked, go when the message is erased, and are never sent to a model.
+        """
         check_position("position", position)
-        wanted = self.masked(check_mapping("annotations", changes))
+        wanted = self.masked(check_mapping("annotations", annotations))
         return self.ledger.annotations.merge(self.key, self.number, position, wanted)
 
     def masked(self, value: Any) -> Any:
@@ -260,6 +290,18 @@ class SessionBranch:
 
     def session(self) -> SessionRow:
         return self.ledger.sessions.get(self.row.owner, self.row.id)
+
+
+def of_branch(
+    verb: Callable[Concatenate[SessionBranch, P], T],
+) -> Callable[Concatenate[Any, P], T]:
+    """Return a verb of a branch as one of the session that is on it."""
+
+    @wraps(verb)
+    def ask(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return verb(self._own_branch(), *args, **kwargs)
+
+    return ask
 
 
 def _own_ids(given: Any, count: int, *, several: bool) -> list[str | None]:

@@ -14,19 +14,18 @@ from reasoning_store.conversation.blocks import Message
 from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.budget import WARN_AT, Budget
 from reasoning_store.ledger.records import Deleted, Erased, SessionRow
-from reasoning_store.sessions.branch import SessionBranch, metadata_change
+from reasoning_store.sessions.branch import SessionBranch, metadata_change, of_branch
 from reasoning_store.sessions.context import Context, of_context
 from reasoning_store.sessions.facts import SessionFacts
 from reasoning_store.sessions.settings import SessionSettings
 from reasoning_store.sessions.view import ContextNames, spell_names
 from reasoning_store.store_state import StoreState
-from reasoning_store.stored_values import Branch, Compaction, Stored, Withheld, compaction
+from reasoning_store.stored_values import Compaction, Stored, Withheld, compaction
 
 if TYPE_CHECKING:
     from reasoning_store.egress.compaction_plan import Plan
     from reasoning_store.egress.request import Request
     from reasoning_store.ledger.erasure import Only, OnlyMessages
-    from reasoning_store.recording.following import Following
     from reasoning_store.sessions.recovery import Ask, Recovery
 
 
@@ -133,62 +132,12 @@ class Session(SessionFacts):
         return stored[0] if isinstance(message, Message) else stored
 
     record = of_context(Context.record)
-
-    def history(
-        self,
-        *,
-        limit: int | None = None,
-        tokens: int | None = None,
-        before: int | str | None = None,
-        after: int | str | None = None,
-    ) -> list[Stored]:
-        """Return the messages, all of their thinking included (BR-002), oldest first.
-
-        ``before`` and ``after`` are positions or ids; ``limit`` and ``tokens`` keep those next to
-        ``after`` where only that is given, else the latest. A window never parts a call
-        from its response, so one by ``limit`` may hold a few messages more.
-
-        A reply that is being recorded comes last, as far as it has arrived, with the status
-        ``streaming``; ``interrupted`` where its recorder is gone.
-        """
-        return self._own_branch().history(limit=limit, tokens=tokens, before=before, after=after)
-
-    def head(self) -> int:
-        """Return the position of the last message, and so the number of messages."""
-        return self._own_branch().head()
-
-    def get(self, position: int | str) -> Stored:
-        """Return one message; of a reply that is being recorded, what has arrived so far.
-
-        A position is one of this branch. An id names its message on any branch, here and in each
-        verb that takes a position.
-        """
-        return self._own_branch().get(position)
-
-    def annotate(self, position: int | str, annotations: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge facts of yours into those kept with a message, key by key, and return them all.
-
-        None removes a key. A message has at most 16 KB of them, as JSON. They are exported and
-        masked, go when the message is erased, and are never sent to a model.
-        """
-        return self._own_branch().annotate(position, annotations)
-
-    def follow(self, after: str | None = None) -> Following:
-        """Follow the reply that is being recorded on this branch, from any process.
-
-        Iterate it for the reply's chunks, from its begin or after a ``cursor``. It ends when the
-        reply ends, and then ``history`` has the message; at once if no reply is live.
-        """
-        return self._own_branch().follow(after)
-
-    def stop(self, reason: str = "user") -> bool:
-        """End the reply that is being recorded on this branch, from any process or thread.
-
-        Within a second the part that has arrived is stored as interrupted, with
-        ``finish_reason="stopped"`` and the annotation ``stopReason``, and its stream is closed
-        (one that a thread waits for, at its next event). Returns whether a reply was live.
-        """
-        return self._own_branch().stop(reason)
+    history = of_branch(SessionBranch.history)
+    head = of_branch(SessionBranch.head)
+    get = of_branch(SessionBranch.get)
+    annotate = of_branch(SessionBranch.annotate)
+    follow = of_branch(SessionBranch.follow)
+    stop = of_branch(SessionBranch.stop)
 
     @spell_names
     def context(self, *, limit: int | None = None, **names: Unpack[ContextNames]) -> Context:
@@ -331,9 +280,7 @@ class Session(SessionFacts):
         self._branch, dropped = self._own_branch().drop_tail(at)
         return dropped
 
-    def branches(self) -> list[Branch]:
-        """Return every branch, the oldest first."""
-        return self._own_branch().branches()
+    branches = of_branch(SessionBranch.branches)
 
     def branch(self, id: int) -> Session:
         """Return this session on another of its branches."""
