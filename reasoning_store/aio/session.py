@@ -105,17 +105,8 @@ class AsyncSession(SessionFacts):
 
     fork = awaited_as(Session.fork, _session, by=Threads.write)
     edit = written(Session.edit)
-
-    async def regenerate(self, position: int | str) -> AsyncSession:
-        """Move this handle to a branch without the reply. See ``Session.regenerate``."""
-        await self._threads.write(self._sync.regenerate, position)
-        return self
-
-    async def pop_turn(self) -> AsyncSession:
-        """Move this handle to a branch without the last turn. See ``Session.pop_turn``."""
-        await self._threads.write(self._sync.pop_turn)
-        return self
-
+    regenerate = awaited_as(Session.regenerate, _session, by=Threads.write)
+    pop_turn = awaited_as(Session.pop_turn, _session, by=Threads.write)
     head = awaited(Session.head)
     drop_tail = written(Session.drop_tail)
     branches = awaited(Session.branches)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from reasoning_store.conversation.blocks import (
     Block,
@@ -36,6 +36,7 @@ from reasoning_store.conversation.json_values import ALLOWED
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+_T = TypeVar("_T")
 _NAME = re.compile(r"[A-Za-z]\w{0,39}", re.ASCII)
 _NO_MESSAGE = "not a message: "
 _WORDS = {
@@ -105,7 +106,8 @@ _ALWAYS = frozenset({"thought"})
 """Written even at its default: a thinking block always has its thought."""
 
 
-def _to_json(value: Any) -> dict[str, Any]:
+def to_json(value: Any) -> dict[str, Any]:
+    """Return the JSON object of a value whose fields are JSON."""
     kind = type(value)
     defaults = _DEFAULTS[kind]
     out: dict[str, Any] = {"type": value.type} if hasattr(value, "type") else {}
@@ -123,7 +125,8 @@ def _to_json(value: Any) -> dict[str, Any]:
     return out
 
 
-def _from_json(kind: Any, data: Mapping[str, Any]) -> Any:
+def from_json(kind: type[_T], data: Mapping[str, Any]) -> _T:
+    """Return the value of a JSON object that ``to_json`` made."""
     names = _FROM_JSON[kind]
     try:
         return kind(**{names[key]: item for key, item in data.items()})
@@ -137,7 +140,7 @@ def block_to_json(block: Block) -> dict[str, Any]:
     """Return the JSON object of one block."""
     if isinstance(block, RawBlock) and _is_newer(block):
         return dict(block.data)
-    out = _to_json(block)
+    out = to_json(block)
     if isinstance(block, MediaBlock) and block.data is not None:
         out["data"] = base64.b64encode(block.data).decode("ascii")
     return out
@@ -158,13 +161,13 @@ def block_from_json(data: Mapping[str, Any]) -> Block:
     kind = _BLOCKS.get(type_name)
     if kind is None:
         return RawBlock(data=dict(data), kind=type_name)
-    block: Block = _from_json(kind, data)
+    block: Block = from_json(kind, data)
     if isinstance(block, MediaBlock) and isinstance(block.data, str):
         try:
             data_bytes = base64.b64decode(block.data, validate=True)
         except (binascii.Error, ValueError):
             raise CorruptRow("stored JSON of a media block holds data that is not base64") from None
-        return _from_json(MediaBlock, {**data, "data": data_bytes})
+        return from_json(MediaBlock, {**data, "data": data_bytes})
     return block
 
 
@@ -176,32 +179,14 @@ def blocks_from_json(data: Iterable[Mapping[str, Any]]) -> tuple[Block, ...]:
     return tuple(block_from_json(item) for item in data)
 
 
-def usage_to_json(usage: Usage) -> dict[str, Any]:
-    return _to_json(usage)
-
-
-def usage_from_json(data: Mapping[str, Any]) -> Usage:
-    usage: Usage = _from_json(Usage, data)
-    return usage
-
-
-def origin_to_json(origin: Origin) -> dict[str, Any]:
-    return _to_json(origin)
-
-
-def origin_from_json(data: Mapping[str, Any]) -> Origin:
-    origin: Origin = _from_json(Origin, data)
-    return origin
-
-
 def message_to_json(message: Message) -> dict[str, Any]:
     """Return the JSON object of one message, as exports carry it."""
-    out = _to_json(message)
+    out = to_json(message)
     out["blocks"] = blocks_to_json(message.blocks)
     if message.origin is not None:
-        out["origin"] = origin_to_json(message.origin)
+        out["origin"] = to_json(message.origin)
     if message.usage is not None:
-        out["usage"] = usage_to_json(message.usage)
+        out["usage"] = to_json(message.usage)
     return out
 
 
@@ -210,11 +195,10 @@ def message_from_json(data: Mapping[str, Any]) -> Message:
     parts = dict(data)
     parts["blocks"] = blocks_from_json(parts.get("blocks", ()))
     if parts.get("origin") is not None:
-        parts["origin"] = origin_from_json(parts["origin"])
+        parts["origin"] = from_json(Origin, parts["origin"])
     if parts.get("usage") is not None:
-        parts["usage"] = usage_from_json(parts["usage"])
-    message: Message = _from_json(Message, parts)
-    return message
+        parts["usage"] = from_json(Usage, parts["usage"])
+    return from_json(Message, parts)
 
 
 def argument_text(block: ToolCallBlock) -> str:

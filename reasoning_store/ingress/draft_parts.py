@@ -276,7 +276,7 @@ def _to_json(chunk: Chunk) -> Entry:
         if item.name in _UNSTORED or value is None or value == item.default:
             continue
         if isinstance(value, Usage):
-            value = codec.usage_to_json(value)
+            value = codec.to_json(value)
         elif item.name == "block":
             value = codec.block_to_json(value)
         entry[item.name] = make_json(value)
@@ -289,7 +289,7 @@ def chunk_of(entry: Mapping[str, Any]) -> Chunk:
     data = {**_REQUIRED.get(kind, {}), **entry}
     del data["type"]
     if "usage" in data:
-        data["usage"] = codec.usage_from_json(data["usage"])
+        data["usage"] = codec.from_json(Usage, data["usage"])
     if "block" in data:
         data["block"] = codec.block_from_json(data["block"])
     return _CHUNKS[kind](**data)

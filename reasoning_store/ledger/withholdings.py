@@ -196,7 +196,7 @@ def _params(key: int, row: WithheldRow) -> dict[str, Any]:
 
 
 def _target_json(target: Origin | None) -> str | None:
-    return None if target is None else codec.dumps(codec.origin_to_json(target))
+    return None if target is None else codec.dumps(codec.to_json(target))
 
 
 def _row(row: Sequence[Any]) -> WithheldRow:
@@ -214,4 +214,4 @@ def _row(row: Sequence[Any]) -> WithheldRow:
 
 def _target(text: str | None) -> Origin | None:
     found: Mapping[str, Any] | None = None if text is None else parsed(text)
-    return None if found is None else codec.origin_from_json(found)
+    return None if found is None else codec.from_json(Origin, found)

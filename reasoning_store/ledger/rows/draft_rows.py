@@ -24,6 +24,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall, NotFound
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.ledger import sessions
@@ -161,7 +162,7 @@ def columns_of(draft: DraftRow, *, until: int | None) -> dict[str, Any]:
     """Return the columns of a draft that is kept until then; None: its recorder is gone."""
     header: dict[str, Any] = {}
     if draft.origin is not None:
-        header["origin"] = codec.origin_to_json(draft.origin)
+        header["origin"] = codec.to_json(draft.origin)
     if draft.annotations is not None:
         annotations_json(draft.annotations, most=MOST_OF_DRAFT)
         header["annotations"] = draft.annotations
@@ -257,7 +258,7 @@ def get(connection: Connection, key: int, branch: int, *, now: int) -> DraftRow 
             branch=branch,
             id=id_,
             position=position,
-            origin=codec.origin_from_json(fields["origin"]) if "origin" in fields else None,
+            origin=codec.from_json(Origin, fields["origin"]) if "origin" in fields else None,
             annotations=fields.get("annotations"),
             request_facts=None if sent is None else parsed(sent),
             idempotency_key=idempotency_key,

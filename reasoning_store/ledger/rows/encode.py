@@ -236,7 +236,7 @@ def _origin(
     provider: str | None, api: str | None, model: str | None, base_url: str | None
 ) -> tuple[int, str]:
     origin = Origin(provider=provider, api=api, model=model, base_url=base_url)
-    text = codec.dumps(codec.origin_to_json(origin))
+    text = codec.dumps(codec.to_json(origin))
     return origin_number(text), text
 
 

@@ -23,7 +23,7 @@ def one(connection: Connection, key: int, number: int) -> Origin:
     row = _GET.row(connection, {"key": key, "number": number})
     if row is None:
         raise CorruptRow("a message names an origin that is not there")
-    return codec.origin_from_json(parsed(row[0]))
+    return codec.from_json(Origin, parsed(row[0]))
 
 
 def texts(connection: Connection, key: int) -> list[tuple[int, str]]:
@@ -34,4 +34,4 @@ def texts(connection: Connection, key: int) -> list[tuple[int, str]]:
 def all_of(connection: Connection, key: int) -> dict[int, Origin]:
     """Return the origins of a session by number."""
     rows = _ALL.rows(connection, {"key": key})
-    return {number: codec.origin_from_json(parsed(text)) for number, text in rows}
+    return {number: codec.from_json(Origin, parsed(text)) for number, text in rows}

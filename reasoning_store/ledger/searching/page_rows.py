@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from sqlalchemy import Connection, and_, bindparam, column, literal_column, select, values
 
 from reasoning_store.conversation import codec
+from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.branches import WHOLE, decode_branch
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import READ
@@ -100,7 +101,7 @@ def read(
                 thoughts.setdefault((key, branch, block[0]), []).append(block)
         for row in _MESSAGES.rows(connection, params):
             branch, text, data, origin, *head = row[_OWN:]
-            by = {} if origin is None else {head[_ORIGIN]: codec.origin_from_json(parsed(origin))}
+            by = {} if origin is None else {head[_ORIGIN]: codec.from_json(Origin, parsed(origin))}
             place = row[0], branch, head[0]
             own = thoughts.get(place, []) if thinking else None
             (message,) = stored_rows(branch, [Page([head], [(head[0], text, data)], by)], own)

@@ -134,7 +134,7 @@ def _draft(row: DraftRow) -> Line:
     return lines.DraftLine(
         branch=row.branch,
         id=row.id,
-        origin=None if row.origin is None else codec.origin_to_json(row.origin),
+        origin=None if row.origin is None else codec.to_json(row.origin),
         annotations=row.annotations,
         sent=row.request_facts,
         repeat=row.idempotency_key,
@@ -152,7 +152,7 @@ def _withheld(row: WithheldRow) -> lines.WithheldEntry:
         tokens=row.part.tokens,
         reason=row.part.reason,
         error=row.error,
-        target=None if target is None else codec.origin_to_json(target),
+        target=None if target is None else codec.to_json(target),
         created_at=row.created_at,
         undone_at=row.undone_at,
     )

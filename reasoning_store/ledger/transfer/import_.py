@@ -294,6 +294,6 @@ class IncomingSession:
 
 def _origin(given: dict[str, Any]) -> Origin:
     try:
-        return codec.origin_from_json(given)
+        return codec.from_json(Origin, given)
     except CorruptRow:
         raise InvalidCall("origin: no reply has such a one") from None
