@@ -208,13 +208,11 @@ def _thinking_metadata(event: Event) -> dict[str, Any]:
     return metadata
 
 
-def _reasoning_reader(phase: Phase) -> Reader:
-    def read(event: Event, provider: str) -> list[Chunk]:
-        text = first_string(event, "delta", "text") if phase == "delta" else ""
-        metadata = _thinking_metadata(event)
-        return thought_chunks(provider, phase, text, _id_key(event, "reasoning"), metadata)
-
-    return read
+def _reasoning(event: Event, provider: str) -> list[Chunk]:
+    phase: Any = event["type"].removeprefix("reasoning-")
+    text = first_string(event, "delta", "text") if phase == "delta" else ""
+    metadata = _thinking_metadata(event)
+    return thought_chunks(provider, phase, text, _id_key(event, "reasoning"), metadata)
 
 
 def _text(event: Event, provider: str) -> list[Chunk]:
@@ -287,9 +285,9 @@ def _read_error(event: Event, provider: str) -> list[Chunk]:
 EVENTS: Final[Mapping[str, Reader]] = {
     "start": _read_start,
     "start-step": no_chunks,
-    "reasoning-start": _reasoning_reader("start"),
-    "reasoning-delta": _reasoning_reader("delta"),
-    "reasoning-end": _reasoning_reader("end"),
+    "reasoning-start": _reasoning,
+    "reasoning-delta": _reasoning,
+    "reasoning-end": _reasoning,
     "reasoning-file": raw_chunks,
     "text-start": _text,
     "text-delta": _text,

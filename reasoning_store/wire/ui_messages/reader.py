@@ -18,7 +18,6 @@ from reasoning_store.conversation.chunks import (
     Chunk,
     ErrorChunk,
     FinishChunk,
-    Phase,
     ReasoningChunk,
     TextChunk,
     ToolCallChunk,
@@ -141,20 +140,16 @@ def _thinking_metadata(entry: Event) -> dict[str, Any]:
     return metadata
 
 
-def _thinking_reader(phase: Phase) -> Reader:
-    def read(event: Event, provider: str) -> list[Chunk]:
-        text = ""
-        if phase == "delta":
-            text = first_string(event, "delta", "text")
-        elif phase == "end":
-            # The end repeats the whole thought; ingress takes from it what deltas lacked.
-            text = first_string(event, "content", "text", default="")
-        metadata = _thinking_metadata(event)
-        if phase == "end":
-            metadata |= _thinking_metadata(_own_entry(event))
-        return thought_chunks(provider, phase, text, _content_index(event), metadata)
-
-    return read
+def _thinking(event: Event, provider: str) -> list[Chunk]:
+    phase: Any = event["type"].removeprefix("thinking_")
+    metadata, text = _thinking_metadata(event), ""
+    if phase == "delta":
+        text = first_string(event, "delta", "text")
+    elif phase == "end":
+        # The end repeats the whole thought; ingress takes from it what deltas lacked.
+        text = first_string(event, "content", "text", default="")
+        metadata |= _thinking_metadata(_own_entry(event))
+    return thought_chunks(provider, phase, text, _content_index(event), metadata)
 
 
 def _text_delta(event: Event, provider: str) -> list[Chunk]:
@@ -231,9 +226,9 @@ def _read_error(event: Event, provider: str) -> list[Chunk]:
 _READERS: Final[Mapping[str, Reader]] = {
     **ui_messages.EVENTS,
     "start": _read_start,
-    "thinking_start": _thinking_reader("start"),
-    "thinking_delta": _thinking_reader("delta"),
-    "thinking_end": _thinking_reader("end"),
+    "thinking_start": _thinking,
+    "thinking_delta": _thinking,
+    "thinking_end": _thinking,
     "text_start": no_chunks,
     "text_delta": _text_delta,
     "text_end": _text_end,
