@@ -42,7 +42,7 @@ class ReplyFollower:
         self._after = _parse(after, branch.key)
         self.cursor = after
         self.over = False
-        self.wake: Callable[[], None] = _do_nothing
+        self.wake: Callable[[], None] = lambda: None
         self._id: str | None = None
         self._position = 0
         self._parts = 0
@@ -86,7 +86,7 @@ class ReplyFollower:
         draft = self._branch.state.draft_writer.find(self._branch.key, self._branch.number)
         heard: deque[Entry | None] = deque()
         self._heard = heard  # before it is passed anything
-        recorded = None if draft is None else draft.add_follower(self)
+        recorded = None if draft is None else draft.add_follower(self.receive)
         arrival = self._drafts.arrived(self._branch.key, self._branch.number)
         if arrival is None or not arrival.is_live:
             self.over = True
@@ -197,7 +197,3 @@ def _parse(after: str | None, session_key: int) -> tuple[str, Place] | None:
     if int(found[1], 16) != session_key:
         raise InvalidCall("after: the cursor of another session", hint=_MADE)
     return found[2], Place(int(found[3]), int(found[4]))
-
-
-def _do_nothing() -> None:
-    """Nothing waits yet."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from reasoning_store.ingress.draft_parts import DraftParts, Entry
 from reasoning_store.ledger.records import DraftRow, NewParts
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
 
 
-class LocalFollower(Protocol):
-    """A reader in this process that follows a reply."""
-
-    def receive(self, entry: Entry | None) -> None:
-        """Take the next entry; None means that the reply has ended. Waits for nothing."""
-        ...
+Receive: TypeAlias = Callable[[Entry | None], None]
 
 
 class ReplyDraft:
@@ -55,7 +50,7 @@ class ReplyDraft:
         self._renewed = 0.0
         """When its lease was, by a clock that only goes forward."""
         self._overtaken = self._ended = False
-        self._followers: list[weakref.ref[LocalFollower]] = []
+        self._followers: list[weakref.WeakMethod[Receive]] = []
 
     @property
     def row(self) -> DraftRow | None:
@@ -148,24 +143,25 @@ class ReplyDraft:
             # A write whose answer was lost may have stored some of these.
             return self._unwritten[max(0, written - self._written) :]
 
-    def add_follower(self, follower: LocalFollower) -> tuple[str, int, Sequence[str]] | None:
+    def add_follower(self, receive: Receive) -> tuple[str, int, Sequence[str]] | None:
         """Pass each entry on from now; return the draft's id, how many parts are written, the rest.
 
-        None where there is no draft to follow. No follower is kept alive.
+        None where there is no draft to follow. ``receive`` is a method that waits for nothing; it
+        gets None where the reply has ended, and its follower is not kept alive.
         """
         with self.adding:
             row = self.live_row
             if row is None or self._ended:
                 return None
-            self._followers.append(weakref.ref(follower))
+            self._followers.append(weakref.WeakMethod(receive))
             self.parts.pass_on = self._pass_on
             waiting = self.parts.next_part()
             rest = self._unwritten if waiting is None else [*self._unwritten, waiting]
             return row.id, self._written, tuple(rest)
 
     def _pass_on(self, entry: Entry | None) -> None:
-        alive = [follower for one in self._followers if (follower := one()) is not None]
-        for follower in alive:
-            follower.receive(entry)
+        alive = [receive for one in self._followers if (receive := one()) is not None]
+        for receive in alive:
+            receive(entry)
         if len(alive) < len(self._followers):
             self._followers = [one for one in self._followers if one() is not None]

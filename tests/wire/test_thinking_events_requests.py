@@ -10,7 +10,6 @@ from hypothesis import given
 
 import reasoning_store as rs
 from reasoning_store.wire.reasoning_options import ReasoningOptions
-from reasoning_store.wire.ui_messages import writer as thinking_events_requests
 from tests.wire.writing import TOOL, case, conversations, reply, written
 
 API = "thinking_events"
@@ -132,7 +131,6 @@ def test_system_and_tools_have_places_of_their_own() -> None:
 
     assert (found.body["model"], found.body["system"]) == ("gpt", "Be brief.")
     assert found.body["tools"] == [function, own]
-    assert thinking_events_requests.sdk_arguments(found.body) == found.body
 
 
 def test_what_is_asked_of_reasoning_is_the_host_s_to_say() -> None:

@@ -6,13 +6,13 @@ from typing import Final
 
 from reasoning_store.wire.protocol import Protocol
 from reasoning_store.wire.ui_messages.reader import UIMessageReader, parse_response
-from reasoning_store.wire.ui_messages.writer import UIMessageWriter, sdk_arguments
+from reasoning_store.wire.ui_messages.writer import UIMessageWriter
 
 PROTOCOL: Final = Protocol(
     reader=UIMessageReader,
     parse=parse_response,
     writer=UIMessageWriter,
-    sdk_arguments=sdk_arguments,
+    sdk_arguments=dict,
     owned_keys=frozenset({"model", "system", "messages", "tools"}),
     needs_model=False,
 )

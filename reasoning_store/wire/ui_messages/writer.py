@@ -88,11 +88,6 @@ class UIMessageWriter(MessageWriter):
             body["tools"] = [_write_tool(tool) for tool in tools]
 
 
-def sdk_arguments(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body as it is: the host's own code makes the call."""
-    return dict(body)
-
-
 def _write_block(block: Block) -> Part | None:
     match block:
         case TextBlock():
