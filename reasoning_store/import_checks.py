@@ -28,22 +28,16 @@ _TO = ("provider", "model", "api", "baseUrl")
 
 def check_line(line: Line) -> None:
     """Refuse a line that could not be read again, by its field."""
-    if isinstance(line, MessageLine):
-        if line.sent is not None:
-            _check_sent(line.sent)
-    elif isinstance(line, SessionLine):
+    if isinstance(line, SessionLine | ProfileLine):
         _check_settings("settings", line.settings)
-        if line.encoding not in ENCODINGS:
-            raise InvalidCall(f"encoding: must be one of {', '.join(ENCODINGS)}")
-    elif isinstance(line, CompactionLine):
-        if line.along is not None:
-            _check_along(line.along)
-    elif isinstance(line, ProfileLine):
-        _check_settings("settings", line.settings)
-    elif isinstance(line, DraftLine):
+    if isinstance(line, SessionLine) and line.encoding not in ENCODINGS:
+        raise InvalidCall(f"encoding: must be one of {', '.join(ENCODINGS)}")
+    if isinstance(line, MessageLine | DraftLine) and line.sent is not None:
+        _check_sent(line.sent)
+    if isinstance(line, CompactionLine) and line.along is not None:
+        _check_along(line.along)
+    if isinstance(line, DraftLine):
         _check_parts(line.parts)
-        if line.sent is not None:
-            _check_sent(line.sent)
 
 
 def _check_along(along: Mapping[str, Any]) -> None:
@@ -73,12 +67,8 @@ def _check_settings(place: str, given: Any) -> None:
 
 
 def _check_sent(sent: Mapping[str, Any]) -> None:
-    names = [sent.get(name) for name in _TO]
-    for place, name in zip(_TO, names, strict=True):
-        if not isinstance(name, str | None):
-            raise InvalidCall(f"sent.{place}: is not a string")
     try:
-        find_target(*names)
+        find_target(*(sent.get(name) for name in _TO))
     except InvalidCall as error:
         raise InvalidCall(f"sent: {error}", hint=error.hint) from None
     if "digest" in sent or "settings" in sent:

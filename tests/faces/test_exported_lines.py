@@ -111,7 +111,7 @@ UNUSABLE: dict[str, tuple[int, dict[str, Any]]] = {
     "encoding: must be one of": (2, {"encoding": "klingon"}),
     "currentBranch: has no line": (2, {"currentBranch": 9}),
     "batch: covers messages that did not come": (4, {"batch": 3}),
-    "sent.model: is not a string": (5, {"sent": {"model": 5}}),
+    "sent: model: a string": (5, {"sent": {"model": 5}}),
     "sent: unknown api": (5, {"sent": {"api": "telegraph"}}),
     "sent.settings: is not an object": (5, {"sent": {"digest": "x", "settings": "y"}}),
     "sent.settings: ": (5, {"sent": {"digest": "x", "settings": {"bogus": 1}}}),
