@@ -19,6 +19,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.reasoning_settings import ReasoningSettings
 from reasoning_store.conversation.settings import KEY_OF, Layer, Policy, Resolved
 from reasoning_store.conversation.turns import turn_positions
+from reasoning_store.egress.media_limits import media_warnings
 from reasoning_store.egress.repairs import repair
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.request_places import Places, labelled_view, read_places
@@ -176,6 +177,7 @@ def build(
             [
                 *selection.warnings,
                 *repair_warnings,
+                *media_warnings(selection, to),
                 *writing_warnings(written, to),
                 *switched_off,
                 *not_taken,

@@ -78,6 +78,8 @@ TEXTS: Final[Mapping[WarningCode, str]] = {
     "sent as a user message",
     "block_left_out": "{api} has no place for these blocks, which are left out: {kinds}",
     "media_left_out": "{model} does not take these media, which are left out: {kinds}",
+    "image_refused": "{model} refuses an image, and with it every later request: {fault}; make it "
+    "smaller before you append it, or leave it out with session.withhold",
     "tools_left_out": "{model} takes no tools; they are left out",
     "block_foreign": "a raw block is sent only in the api that it came from; it is left out",
     "block_unknown": "a block of a type that this package does not know is left out",

@@ -49,6 +49,7 @@ WarningCode: TypeAlias = Literal[
     "system_as_user",
     "block_left_out",
     "media_left_out",
+    "image_refused",
     "tools_left_out",
     "block_foreign",
     "block_unknown",

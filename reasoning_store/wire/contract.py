@@ -117,6 +117,14 @@ class MessageRules:
     limit and ``extra`` gives none."""
     media: tuple[MediaKind, ...] = get_args(MediaKind)
     """The kinds of media that the model takes; others are left out."""
+    image_side: int | None = None
+    """The most pixels that a side of an image may have."""
+    many_images: tuple[int, ...] = ()
+    """A number of images, and the most pixels of a side where a request has more of them."""
+    most_images: int | None = None
+    """How many images a request may have."""
+    image_base64: int | None = None
+    """How many characters of base64 an image may have."""
     result_media: bool = True
     """Whether a tool's result may have media, where the protocol has a place for them."""
     takes_tools: bool = True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from struct import unpack_from
 from typing import Any, Final
 
 from reasoning_store.conversation.json_values import BYTES
@@ -61,3 +62,46 @@ def from_data_url(url: str) -> tuple[str, bytes] | None:
     about, _, text = url.removeprefix(_SCHEME).partition(",")
     data = from_base64(text) if about.endswith(_ENCODED) else None
     return (about.removesuffix(_ENCODED), data) if data else None
+
+
+def image_size(data: bytes) -> tuple[int, int] | None:
+    """Return the width and height of a PNG, GIF, JPEG or WebP image; ``None`` of another."""
+    if data[:8] == b"\x89PNG\r\n\x1a\n" and len(data) >= 24:
+        return _numbers(">II", data, 16)
+    if data[:4] == b"GIF8" and len(data) >= 10:
+        return _numbers("<HH", data, 6)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP" and len(data) >= 30:
+        return _webp_size(data)
+    return _jpeg_size(data) if data[:2] == b"\xff\xd8" else None
+
+
+def _numbers(form: str, data: bytes, at: int) -> tuple[int, int]:
+    one, other = unpack_from(form, data, at)
+    return one, other
+
+
+def _webp_size(data: bytes) -> tuple[int, int] | None:
+    kind = data[12:16]
+    if kind == b"VP8X":
+        low = int.from_bytes(data[24:30], "little")
+        return 1 + (low & 0xFFFFFF), 1 + (low >> 24)
+    if kind == b"VP8L":
+        low = int.from_bytes(data[21:25], "little")
+        return 1 + (low & 0x3FFF), 1 + (low >> 14 & 0x3FFF)
+    width, height = _numbers("<HH", data, 26)
+    return (width & 0x3FFF, height & 0x3FFF) if kind == b"VP8 " else None
+
+
+_SIZED: Final = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
+"""The segments of a JPEG that begin a frame."""
+
+
+def _jpeg_size(data: bytes) -> tuple[int, int] | None:
+    at = 2
+    while at + 9 <= len(data) and data[at] == 0xFF:
+        kind = data[at + 1]
+        if kind in _SIZED:
+            height, width = _numbers(">HH", data, at + 5)
+            return width, height
+        at += 1 if kind == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    return None

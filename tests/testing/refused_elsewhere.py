@@ -31,6 +31,7 @@ MISTRAL = chat("magistral-medium", calls="abcdefghi")
 COHERE = chat("command-a-reasoning")
 OPUS = messages("claude-opus-5")
 AT_VERTEX = at_vertex("claude-opus-5")
+LARGE = {"type": "base64", "media_type": "image/png", "data": "A" * 5_242_884}
 R = "input"
 
 ELSEWHERE: tuple[Case, ...] = (
@@ -85,6 +86,12 @@ ELSEWHERE: tuple[Case, ...] = (
     case("at least one message", "anthropic", OPUS, put(M, [])),
     case("messages.0.role", "anthropic", OPUS, put(M, 0, "role", "tool")),
     case("non-empty content", "anthropic", OPUS, put(M, 0, "content", "")),
+    case(
+        "messages.0.content.0.image.source.base64: image exceeds 5 MB",
+        "anthropic",
+        OPUS,
+        put(M, 0, "content", [{"type": "image", "source": LARGE}]),
+    ),
     case("Input tag 'reasoning'", "anthropic", OPUS, put(M, 1, "content", 0, "type", "reasoning")),
     case("signature: Field required", "anthropic", OPUS, drop(M, 1, "content", 0, "signature")),
     case(

@@ -11,6 +11,7 @@ from typing import Any
 from reasoning_store.testing.strict_provider import claude
 from reasoning_store.testing.strict_provider.chat_hosts import deepseek_thinks
 from reasoning_store.testing.strict_provider.claude import Talk
+from reasoning_store.testing.strict_provider.images import images_are_taken
 from reasoning_store.testing.strict_provider.rules import (
     Check,
     Rule,
@@ -318,6 +319,12 @@ RULES = (
         check=kimi_missing,
         providers=host_names("moonshot"),
         source="github.com/YishenTu/claudian/issues/759: api.moonshot.cn/anthropic",
+    ),
+    Rule(
+        check=images_are_taken,
+        providers=_CLAUDE,
+        source="platform.claude.com/docs/en/build-with-claude/vision; "
+        "github.com/anthropics/claude-code/issues/14887, .../issues/49720",
     ),
     *(Rule(check=_of_claude(check), providers=_CLAUDE, source=_DOCS) for check in claude.CHECKS),
     Rule(
