@@ -123,10 +123,8 @@ class TagFilter:
         runs = self._read("", is_last=True) if self._carry else []
         carry, self._carry = self._carry, ""
         self._needs_label = False
-        if carry and self._kind == "thinking":  # unclosed is kept all the same
-            self._add_thought(carry, runs)
-        elif carry:
-            self._add_visible(carry, runs, cut=False)
+        if carry:  # an unclosed one is kept all the same
+            self._add_text(carry, runs)
         if self._rejoinable:
             runs.append(Run("visible", self._rejoinable, self._block))
             self._rejoinable = ""
@@ -212,10 +210,8 @@ class TagFilter:
             thinking = self._kind == "thinking"
             scan = grammar.inside if thinking else self._outside
             stop, delimiter = self._find_delimiter(scan, text, start)
-            if stop > start and thinking:
-                self._add_thought(text[start:stop], runs)
-            elif stop > start:
-                self._add_visible(text[start:stop], runs, cut=stop < len(text))
+            if stop > start:
+                self._add_text(text[start:stop], runs, cut=stop < len(text))
             if delimiter is None:
                 break
             start = delimiter.end()
@@ -241,10 +237,8 @@ class TagFilter:
             self._is_untouched = False
             self._add_event("thinking", "", "start", runs)
         start = len(text) - len(text.lstrip())
-        if start and self._kind == "thinking":
-            self._add_thought(text[:start], runs)
-        elif start:
-            self._add_visible(text[:start], runs, cut=False)
+        if start:
+            self._add_text(text[:start], runs)
         opening = self._grammar.opening
         if found := opening.find.match(text, start):
             if self._kind == "thinking":
@@ -295,15 +289,15 @@ class TagFilter:
             self._add_event("visible", token, "removed", runs)
         self._needs_label = self._grammar.label is not None
 
-    def _add_thought(self, text: str, runs: list[Run]) -> None:
-        runs.append(_new(Run, ("thinking", text, self._block, "delta")))
-
-    def _add_visible(self, text: str, runs: list[Run], *, cut: bool) -> None:
-        """Add visible text of the first lexer; ``cut``: a delimiter may follow it.
+    def _add_text(self, text: str, runs: list[Run], *, cut: bool = False) -> None:
+        """Add text of the first lexer; ``cut``: a delimiter may follow it.
 
         The first lexer left no delimiter whole, so only the end before a cut can be the
         beginning of one.
         """
+        if self._kind == "thinking":
+            runs.append(_new(Run, ("thinking", text, self._block, "delta")))
+            return
         if self._code is not None:
             self._code.read(text)
         if self._rejoinable:
