@@ -83,7 +83,7 @@ class StoreState:
         message, annotations = drafted(draft, interrupted=True)
         if not message.blocks and message.usage is None:
             return None
-        encoding = self.ledger.views.encoding(draft.session_key, draft.branch)
+        encoding = self.ledger.branches.get(draft.session_key, draft.branch).encoding
         # Its parts were masked when they were written.
         counts, echo = self.count(message, encoding), _echo(draft.asked, message)
         return NewMessage(message, counts, draft.request_facts, annotations, echo=echo)

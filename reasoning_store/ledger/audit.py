@@ -216,7 +216,7 @@ def _check_compactions(
     problem: Callable[[ProblemCode, str, int], None],
 ) -> None:
     every = compaction_rows.all_of(connection, key, lineage.number)
-    following = branches.read_branch(connection, key, lineage.number).next_compaction
+    following = lineage.next_compaction
     if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
     for number, what in compaction_rows.placement_problems(every, lineage.next_position):

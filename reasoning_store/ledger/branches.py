@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqlalchemy import (
     Connection,
@@ -48,37 +48,34 @@ _m = messages.c
 _d = drafts.c
 
 
-_COLUMNS = (
+COLUMNS = (
     _b.branch,
     _b.parent,
     _b.first,
     _b.segments,
     _b.next_position,
+    _b.next_compaction,
     _b.created_at,
+    sessions_table.c.encoding,
 )
-_THESE = _b.session_key == bindparam("key")
+"""The columns that ``decode_branch`` takes."""
+_THESE = (_b.session_key == bindparam("key"), sessions_table.c.session_key == _b.session_key)
 
 _INSERT = Statement(insert(branches))
 _OF_BRANCH = (_m.session_key == _b.session_key, _m.branch == _b.branch)
 _LIST = Statement(
-    select(*_COLUMNS, func.coalesce(_d.created_at, _m.created_at, literal_column("0")))
+    select(*COLUMNS, func.coalesce(_d.created_at, _m.created_at, literal_column("0")))
     .select_from(
         branches.outerjoin(
             messages, and_(*_OF_BRANCH, _m.position == _b.next_position - literal_column("1"))
         ).outerjoin(drafts, and_(_d.session_key == _b.session_key, _d.branch == _b.branch))
     )
-    .where(_THESE)
+    .where(*_THESE)
     .order_by(_b.branch)
 )
 """Each branch with its ``last_at``."""
-WHOLE = (*_COLUMNS, sessions_table.c.encoding, _b.next_compaction)
-"""The columns that ``decode_branch`` takes."""
-THIS = (
-    _THESE,
-    _b.branch == bindparam("branch"),
-    sessions_table.c.session_key == bindparam("key"),
-)
-_GET = Statement(select(*WHOLE).where(*THIS))
+THIS = (*_THESE, _b.branch == bindparam("branch"))
+_GET = Statement(select(*COLUMNS).where(*THIS))
 _LAST_BEFORE = select(_m.position).where(*in_range(_m)).order_by(_m.position.desc()).limit(1)
 LAST_TURN = Statement(_LAST_BEFORE.where(has_flag(_m, STARTS_TURN)))
 LAST_RECORDED = Statement(_LAST_BEFORE.where(has_flag(_m, RECORDED)))
@@ -86,41 +83,28 @@ LAST_THINKING = Statement(_LAST_BEFORE.where(_m.shape.is_not(None)))
 """Each reads backwards from the end of a range to the first message that it is about."""
 
 
-class BranchRead(NamedTuple):
-    """A branch, and what a view of it takes of its row and its session's."""
-
-    row: BranchRow
-    encoding: str
-    next_compaction: int
-
-
-def _row(row: Sequence[Any], last_at: int = 0) -> BranchRow:
-    number, parent, first, segments, next_position, created_at = row
+def decode_branch(row: Sequence[Any], last_at: int = 0) -> BranchRow:
+    """Return a branch from ``COLUMNS``."""
+    number, parent, first, segments, next_position, next_compaction, created_at, encoding = row
     try:
         shared = tuple([Segment(*segment) for segment in decode.parsed(segments)])
         own = (Segment(number, first, next_position - 1),) if first < next_position else ()
     except decode.UNREADABLE:
         raise CorruptRow(f"branch {number} cannot be read back") from None
-    return BranchRow(number, parent, first, shared + own, next_position, created_at, last_at)
+    return BranchRow(
+        number=number,
+        parent=parent,
+        first=first,
+        segments=shared + own,
+        next_position=next_position,
+        next_compaction=next_compaction,
+        created_at=created_at,
+        encoding=encoding,
+        last_at=last_at,
+    )
 
 
 def get(connection: Connection, key: int, branch: int) -> BranchRow:
-    return read_branch(connection, key, branch).row
-
-
-def reread(connection: Connection, key: int, was: BranchRow) -> BranchRead:
-    """Return a branch that was read before.
-
-    If its session was erased meanwhile it is gone. A session of the same id may be there again: it
-    was made later, or is not as long yet.
-    """
-    again = read_branch(connection, key, was.number)
-    if again.row.created_at != was.created_at or again.row.next_position < was.next_position:
-        raise no_branch(was.number)
-    return again
-
-
-def read_branch(connection: Connection, key: int, branch: int) -> BranchRead:
     check_branch(branch)
     row = _GET.row(connection, {"key": key, "branch": branch})
     if row is None:
@@ -128,10 +112,16 @@ def read_branch(connection: Connection, key: int, branch: int) -> BranchRead:
     return decode_branch(row)
 
 
-def decode_branch(row: Sequence[Any]) -> BranchRead:
-    """Return a branch from the columns of ``WHOLE``."""
-    *own, encoding, next_compaction = row
-    return BranchRead(_row(own), encoding, next_compaction)
+def reread(connection: Connection, key: int, was: BranchRow) -> BranchRow:
+    """Return a branch that was read before.
+
+    If its session was erased meanwhile it is gone. A session of the same id may be there again: it
+    was made later, or is not as long yet.
+    """
+    again = get(connection, key, was.number)
+    if again.created_at != was.created_at or again.next_position < was.next_position:
+        raise no_branch(was.number)
+    return again
 
 
 def check_branch(branch: int) -> None:
@@ -157,7 +147,7 @@ def no_position(position: int) -> NotFound:
 
 def all_of(connection: Connection, key: int) -> list[BranchRow]:
     """Return the branches of a session, oldest first."""
-    found = [_row(row, last_at) for *row, last_at in _LIST.rows(connection, {"key": key})]
+    found = [decode_branch(row, last_at) for *row, last_at in _LIST.rows(connection, {"key": key})]
     if not found:
         raise sessions.no_session()
     return found
@@ -233,7 +223,7 @@ def add_branch(
     """Write a branch that shares the positions before ``at``, and return its number."""
     # First, since it holds the session.
     number = sessions.take_branch_number(connection, key)
-    parent, _, next_compaction = read_branch(connection, key, branch)
+    parent = get(connection, key, branch)
     if not 1 <= check_number("at", at) <= parent.next_position:
         raise no_position(at)
     shared = [[s.branch, s.first, s.last] for s in segments_upto(parent.segments, at - 1)]
@@ -248,7 +238,7 @@ def add_branch(
             "next_position": at,
             "draft": None,
             "instead_of": instead_of,
-            "next_compaction": next_compaction,
+            "next_compaction": parent.next_compaction,
             "created_at": created_at,
         },
     )

@@ -79,10 +79,11 @@ def row_of(summary: NewMessage | None, **about: Any) -> CompactionRow:
     return SummaryRow(**about, message=summary.message, counts=counts)
 
 
-def basis(
-    connection: Connection, key: int, branch_row: BranchRow, first: int, last: int
+def summary_basis(
+    connection: Connection, key: int, branch: int, first: int, last: int
 ) -> RangeSnapshot:
     """Return a range as it is now; refuse one that no summary can replace."""
+    branch_row = branches.get(connection, key, branch)
     if first > last:
         raise InvalidCall(f"a range from {first} to {last} holds no message")
     if first < 1 or last > branch_row.head:
@@ -124,10 +125,9 @@ def _range_digest(
     return sums.digest()
 
 
-def clearing_basis(
-    connection: Connection, key: int, branch_row: BranchRow, last: int
-) -> RangeSnapshot:
+def clearing_basis(connection: Connection, key: int, branch: int, last: int) -> RangeSnapshot:
     """Return what is to be cleared now; refuse a place up to which no results can be."""
+    branch_row = branches.get(connection, key, branch)
     if not 1 <= check_number("a position", last) <= branch_row.head:
         raise branches.no_position(last)
     open_start = branches.turn_start(connection, key, branch_row, branch_row.head)
@@ -209,12 +209,11 @@ def _basis_of(
     connection: Connection, key: int, branch: int, wanted: NewCompaction
 ) -> RangeSnapshot:
     """Return what is wanted now; refuse what is not as it was when that was planned."""
-    branch_row = branches.get(connection, key, branch)
     try:
         if wanted.kind == "clearing":
-            snapshot = clearing_basis(connection, key, branch_row, wanted.last)
+            snapshot = clearing_basis(connection, key, branch, wanted.last)
         else:
-            snapshot = basis(connection, key, branch_row, wanted.first, wanted.last)
+            snapshot = summary_basis(connection, key, branch, wanted.first, wanted.last)
         if wanted.expected in (None, snapshot):
             return snapshot
     except InvalidCall:

@@ -126,7 +126,7 @@ class Erasure:
             row, encoding = self._database.read(
                 lambda connection: (
                     history.get(connection, session_key, branch, position, thinking=False),
-                    branches.read_branch(connection, session_key, branch).encoding,
+                    branches.get(connection, session_key, branch).encoding,
                 )
             )
             changes = _changes_without_reasoning([row], encoding, count)

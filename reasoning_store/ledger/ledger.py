@@ -7,9 +7,10 @@ values. Everything slow or able to fail in a caller's value is done before the t
 from __future__ import annotations
 
 from functools import cached_property
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sqlalchemy import URL
 
@@ -40,120 +41,42 @@ if TYPE_CHECKING:
     from reasoning_store.ledger.withholdings import Withholdings
 
 
+def _subject(name: str, needs: str) -> Any:
+    """Return an attribute that is imported and made when it is first used, with what it needs."""
+    module, _, kind = name.rpartition(".")
+
+    def make(ledger: Ledger) -> Any:
+        made = getattr(import_module(f"{__package__}.{module}"), kind)
+        return made(*[getattr(ledger, need) for need in needs.split()])
+
+    return cached_property(make)
+
+
 class Ledger:
-    """The subjects over one database; each is imported when it is first used."""
+    """The subjects over one database."""
+
+    sessions: Sessions = _subject("sessions.Sessions", "database clock")
+    budgets: Budgets = _subject("budgets.Budgets", "database")
+    profiles: Profiles = _subject("profiles.Profiles", "database clock")
+    messages: Messages = _subject("messages.Messages", "database clock")
+    drafts: Drafts = _subject("drafts.Drafts", "database clock messages")
+    branches: Branches = _subject("branches.Branches", "database clock drafts")
+    history: History = _subject("history.History", "database clock")
+    annotations: Annotations = _subject("message_facts.Annotations", "database")
+    echoes: Echoes = _subject("echoes.Echoes", "database")
+    compactions: Compactions = _subject("compactions.Compactions", "database clock")
+    withholdings: Withholdings = _subject("withholdings.Withholdings", "database clock")
+    views: Views = _subject("views.Views", "database")
+    erasure: Erasure = _subject("erasure.Erasure", "database clock messages drafts")
+    transfer: Transfer = _subject("transfer.transfer.Transfer", "database clock messages")
+    reports: Reports = _subject("reports.Reports", "database")
+    search: Search = _subject("searching.search.Search", "database")
+    thoughts: Thoughts = _subject("searching.thoughts.Thoughts", "database")
+    audit: Audit = _subject("audit.Audit", "database")
 
     def __init__(self, database: Database, clock: Clock | None = None) -> None:
         self.database = database
         self.clock = clock or Clock()
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        from reasoning_store.ledger.sessions import Sessions
-
-        return Sessions(self.database, self.clock)
-
-    @cached_property
-    def budgets(self) -> Budgets:
-        from reasoning_store.ledger.budgets import Budgets
-
-        return Budgets(self.database)
-
-    @cached_property
-    def profiles(self) -> Profiles:
-        from reasoning_store.ledger.profiles import Profiles
-
-        return Profiles(self.database, self.clock)
-
-    @cached_property
-    def messages(self) -> Messages:
-        from reasoning_store.ledger.messages import Messages
-
-        return Messages(self.database, self.clock)
-
-    @cached_property
-    def drafts(self) -> Drafts:
-        from reasoning_store.ledger.drafts import Drafts
-
-        return Drafts(self.database, self.clock, self.messages)
-
-    @cached_property
-    def branches(self) -> Branches:
-        from reasoning_store.ledger.branches import Branches
-
-        return Branches(self.database, self.clock, self.drafts)
-
-    @cached_property
-    def history(self) -> History:
-        from reasoning_store.ledger.history import History
-
-        return History(self.database, self.clock)
-
-    @cached_property
-    def annotations(self) -> Annotations:
-        from reasoning_store.ledger.message_facts import Annotations
-
-        return Annotations(self.database)
-
-    @cached_property
-    def echoes(self) -> Echoes:
-        from reasoning_store.ledger.echoes import Echoes
-
-        return Echoes(self.database)
-
-    @cached_property
-    def compactions(self) -> Compactions:
-        from reasoning_store.ledger.compactions import Compactions
-
-        return Compactions(self.database, self.clock)
-
-    @cached_property
-    def withholdings(self) -> Withholdings:
-        from reasoning_store.ledger.withholdings import Withholdings
-
-        return Withholdings(self.database, self.clock)
-
-    @cached_property
-    def views(self) -> Views:
-        from reasoning_store.ledger.views import Views
-
-        return Views(self.database)
-
-    @cached_property
-    def erasure(self) -> Erasure:
-        from reasoning_store.ledger.erasure import Erasure
-
-        return Erasure(self.database, self.clock, self.messages, self.drafts)
-
-    @cached_property
-    def transfer(self) -> Transfer:
-        from reasoning_store.ledger.transfer.transfer import Transfer
-
-        return Transfer(self.database, self.clock, self.messages)
-
-    @cached_property
-    def reports(self) -> Reports:
-        from reasoning_store.ledger.reports import Reports
-
-        return Reports(self.database)
-
-    @cached_property
-    def search(self) -> Search:
-        from reasoning_store.ledger.searching.search import Search
-
-        return Search(self.database)
-
-    @cached_property
-    def thoughts(self) -> Thoughts:
-        from reasoning_store.ledger.searching.thoughts import Thoughts
-
-        return Thoughts(self.database)
-
-    @cached_property
-    def audit(self) -> Audit:
-        from reasoning_store.ledger.audit import Audit
-
-        return Audit(self.database)
 
     @classmethod
     def open(

@@ -246,7 +246,11 @@ class BranchRow:
     segments: tuple[Segment, ...]
     """The places of its messages, in order, its own part last (absent while empty)."""
     next_position: int
+    next_compaction: int
+    """1 where it never had one."""
     created_at: int
+    encoding: str
+    """The one in which its session is counted."""
     last_at: int = 0
     """The time of its own last message, or of the reply that is arriving; 0: it has no message, or
     the time was not read."""

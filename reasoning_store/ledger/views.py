@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, select
 
@@ -17,15 +17,9 @@ from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.conversation.withholding import WithheldPart
-from reasoning_store.ledger import (
-    branches,
-    compactions,
-    history,
-    profiles,
-    sessions,
-    withholdings,
-)
-from reasoning_store.ledger.branches import BranchRead
+from reasoning_store.ledger import branches, history, profiles, sessions, withholdings
+from reasoning_store.ledger.compactions import clearing_basis, of_branch, summary_basis
+from reasoning_store.ledger.database.database import Database, reads
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -43,9 +37,7 @@ from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
     ActiveCompactions,
     Cleared,
-    CompactionRow,
     NarrowRow,
-    RangeSnapshot,
     RequestSnapshot,
     SummaryRange,
     ViewRow,
@@ -60,7 +52,7 @@ _REQUESTS = Statement(
     .order_by(_b.position)
 )
 _DIGESTS = Statement(select(_m.position, _m.digest).where(*in_range(_m)))
-_SESSION_AND_BRANCH = Statement(select(*SESSION_COLUMNS, *branches.WHOLE).where(*branches.THIS))
+_SESSION_AND_BRANCH = Statement(select(*SESSION_COLUMNS, *branches.COLUMNS).where(*branches.THIS))
 
 
 def checked_end(connection: Connection, key: int, found: BranchRow, at: int | None) -> int:
@@ -73,12 +65,19 @@ def checked_end(connection: Connection, key: int, found: BranchRow, at: int | No
 
 
 def in_force_at(
-    connection: Connection, key: int, read: BranchRead, turn_start: int | None
+    connection: Connection,
+    key: int,
+    found: BranchRow,
+    turn_start: int | None,
+    then: int | None = None,
 ) -> ActiveCompactions:
-    """Return what is in force on a branch at a position of the turn that starts there."""
-    if read.next_compaction == 1:
+    """Return what is in force on a branch at a position of the turn that starts there.
+
+    With ``then``, what was in force there at that time.
+    """
+    if found.next_compaction == 1:
         return NOTHING_IN_FORCE
-    return compaction_rows.in_force_at(connection, key, read.row.number, turn_start)
+    return compaction_rows.in_force_at(connection, key, found.number, turn_start, then=then)
 
 
 def _parts(found: BranchRow, in_force: ActiveCompactions, at: int) -> list[Segment]:
@@ -91,22 +90,22 @@ def _parts(found: BranchRow, in_force: ActiveCompactions, at: int) -> list[Segme
     return parts + branches.segments_between(found, start, at)
 
 
-def view(
-    connection: Connection, key: int, branch: int, at: int | None, *, thinking_from: int
+def read_view(
+    connection: Connection, key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
 ) -> list[ViewRow]:
     """Return the messages up to ``at`` that are in no range, and the summaries, in order.
 
     Those before ``thinking_from`` are read without their thinking. Cleared results are replaced
     by their placeholders, and the counts of their messages are those of the placeholders.
     """
-    read = branches.read_branch(connection, key, branch)
-    at = checked_end(connection, key, read.row, at)
+    found = branches.get(connection, key, branch)
+    at = checked_end(connection, key, found, at)
     in_force = NOTHING_IN_FORCE
-    if read.next_compaction > 1:
-        turn_start = branches.turn_start(connection, key, read.row, at)
-        in_force = in_force_at(connection, key, read, turn_start)
+    if found.next_compaction > 1:
+        turn_start = branches.turn_start(connection, key, found, at)
+        in_force = in_force_at(connection, key, found, turn_start)
     summaries = compaction_rows.summaries(connection, key, branch, in_force)
-    parts = _parts(read.row, in_force, at)
+    parts = _parts(found, in_force, at)
     rows: list[ViewRow] = []
     for part, thinking in _split_segments(parts, thinking_from):
         rows += history.of_segments(connection, key, [part], thinking=thinking)
@@ -117,11 +116,16 @@ def view(
     return rows
 
 
-def narrow(
-    connection: Connection, session: SessionRow, branch: int, at: int | None, *, with_last: bool
+def read_narrow(
+    connection: Connection,
+    session: SessionRow,
+    branch: int,
+    at: int | None = None,
+    *,
+    with_last: bool = True,
 ) -> tuple[RequestSnapshot, list[NarrowRow]]:
     """Return what the next request takes, and the same as ``view`` without any block."""
-    snapshot = request_snapshot(connection, session, branch, at, with_last=with_last)
+    snapshot = read_snapshot(connection, session, branch, at, with_last=with_last)
     in_force = snapshot.in_force
     parts = _parts(snapshot.branch, in_force, snapshot.at)
     rows = history.narrow(connection, session.key, parts)
@@ -188,8 +192,13 @@ def _position(row: ViewRow | NarrowRow) -> int:
     return row.position
 
 
-def request_snapshot(
-    connection: Connection, session: SessionRow, branch: int, at: int | None, *, with_last: bool
+def read_snapshot(
+    connection: Connection,
+    session: SessionRow,
+    branch: int,
+    at: int | None = None,
+    *,
+    with_last: bool = True,
 ) -> RequestSnapshot:
     """Return what the next request takes besides its messages, read at one moment.
 
@@ -202,37 +211,37 @@ def request_snapshot(
         raise branches.no_branch(branch, session.id)
     of_session = len(SESSION_COLUMNS)
     current = sessions.check_owner(columns[:of_session], session.owner, session.id)
-    read = branches.decode_branch(columns[of_session:])
-    at = checked_end(connection, key, read.row, at)
-    turn_start = branches.turn_start(connection, key, read.row, at)
+    found = branches.decode_branch(columns[of_session:])
+    at = checked_end(connection, key, found, at)
+    turn_start = branches.turn_start(connection, key, found, at)
     return RequestSnapshot(
         current,
         profiles.kept_settings(connection, current),
-        read.row,
+        found,
         at,
         turn_start,
-        in_force_at(connection, key, read, turn_start),
-        _last_request(connection, key, read.row, at) if with_last else None,
+        in_force_at(connection, key, found, turn_start),
+        _last_request(connection, key, found, at) if with_last else None,
     )
 
 
-def thinking_needed_from(
-    connection: Connection, key: int, branch: int, at: int | None
+def read_thinking_needed(
+    connection: Connection, key: int, branch: int, at: int | None = None
 ) -> tuple[int, int]:
     """Return the start of the open turn, and the last message in the view that has thinking.
 
     Each is 1 if the view has no such message.
     """
-    read = branches.read_branch(connection, key, branch)
-    at = checked_end(connection, key, read.row, at)
-    turn_start = branches.turn_start(connection, key, read.row, at)
-    parts = _parts(read.row, in_force_at(connection, key, read, turn_start), at)
+    found = branches.get(connection, key, branch)
+    at = checked_end(connection, key, found, at)
+    turn_start = branches.turn_start(connection, key, found, at)
+    parts = _parts(found, in_force_at(connection, key, found, turn_start), at)
     last = branches.last_of(connection, key, parts, branches.LAST_THINKING)
     return turn_start or 1, last or 1
 
 
-def last_request(
-    connection: Connection, key: int, branch: int, at: int | None
+def read_last_request(
+    connection: Connection, key: int, branch: int, at: int | None = None
 ) -> RecordedRequest | None:
     """Return the last reply at or before ``at`` that was recorded, with its request."""
     found = branches.get(connection, key, branch)
@@ -267,23 +276,17 @@ def _requests_in(
     ]
 
 
-def in_force_when_sent(
-    connection: Connection, key: int, request: RecordedRequest
-) -> ActiveCompactions:
+def read_in_force(connection: Connection, key: int, request: RecordedRequest) -> ActiveCompactions:
     """Return what was in force when the request was made that a recorded reply answers.
 
     On the reply's own branch: a fork after it may have others by now.
     """
-    found, _, next_compaction = branches.read_branch(connection, key, request.branch)
-    if next_compaction == 1:
-        return NOTHING_IN_FORCE
+    found = branches.get(connection, key, request.branch)
     turn_start = branches.turn_start(connection, key, found, request.position - 1)
-    return compaction_rows.in_force_at(
-        connection, key, request.branch, turn_start, then=request.created_at
-    )
+    return in_force_at(connection, key, found, turn_start, then=request.created_at)
 
 
-def requests_from(
+def read_requests(
     connection: Connection, key: int, branch: int, first: int
 ) -> list[RecordedRequest]:
     """Return the recorded replies from a position on, with their requests."""
@@ -291,12 +294,20 @@ def requests_from(
     return _requests_in(connection, key, found, first, found.head)
 
 
-class Reads(Protocol):
-    """A database, or one transaction on it."""
+def read_digests(connection: Connection, key: int, branch: int) -> dict[int, bytes]:
+    """Return the digest of each message of a branch by its position."""
+    return {
+        position: digest
+        for part in branches.get(connection, key, branch).segments
+        for position, digest in _DIGESTS.rows(connection, range_params(key, part))
+    }
 
-    def read(
-        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T: ...
+
+def read_withheld(
+    connection: Connection, key: int, branch: int
+) -> dict[int, tuple[WithheldPart, ...]]:
+    """Return by its position what is left out of each message of a branch."""
+    return withholdings.parts_of(connection, key, branches.get(connection, key, branch))
 
 
 class _Snapshot:
@@ -314,113 +325,23 @@ class _Snapshot:
 class Views:
     """The views of branches, each read in one snapshot."""
 
-    def __init__(self, database: Reads) -> None:
+    def __init__(self, database: Database | _Snapshot) -> None:
         self._database = database
 
     def at_one_moment(self, work: Callable[[Views], T]) -> T:
         """Run several of these reads in one transaction; ``work`` is quick."""
         return self._database.read(lambda connection: work(Views(_Snapshot(connection))))
 
-    def narrow(
-        self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
-    ) -> tuple[RequestSnapshot, list[NarrowRow]]:
-        """Return what the next request takes, and its view without any block."""
-        return self._database.read(
-            narrow, session=session, branch=branch, at=at, with_last=with_last
-        )
-
-    def encoding(self, session_key: int, branch: int) -> str:
-        """Return the encoding in which the session is counted."""
-        return self._database.read(branches.read_branch, session_key, branch).encoding
-
-    def thinking_needed_from(
-        self, session_key: int, branch: int, at: int | None = None
-    ) -> tuple[int, int]:
-        """Return the start of the open turn, and the last message that has thinking; 1 without."""
-        return self._database.read(thinking_needed_from, session_key, branch, at)
-
-    def request_snapshot(
-        self, session: SessionRow, branch: int, at: int | None = None, *, with_last: bool = True
-    ) -> RequestSnapshot:
-        """Return the session, what its next request needs to be counted, and the last sent."""
-        return self._database.read(
-            request_snapshot, session=session, branch=branch, at=at, with_last=with_last
-        )
-
-    def last_request(
-        self, session_key: int, branch: int, at: int | None = None
-    ) -> RecordedRequest | None:
-        """Return the last recorded reply's request, at the head or at an earlier position."""
-        return self._database.read(last_request, session_key, branch, at)
-
-    def in_force_when_sent(self, session_key: int, request: RecordedRequest) -> ActiveCompactions:
-        """Return what was in force when the request of a recorded reply was made."""
-        return self._database.read(in_force_when_sent, session_key, request)
-
-    def requests_from(self, session_key: int, branch: int, first: int) -> list[RecordedRequest]:
-        """Return the requests of the recorded replies from a position on."""
-        return self._database.read(requests_from, session_key, branch, first)
-
-    def digests(self, session_key: int, branch: int) -> dict[int, bytes]:
-        """Return the digest of each message of a branch by its position."""
-
-        def read(connection: Connection) -> dict[int, bytes]:
-            found = branches.get(connection, session_key, branch)
-            return {
-                position: digest
-                for part in found.segments
-                for position, digest in _DIGESTS.rows(connection, range_params(session_key, part))
-            }
-
-        return self._database.read(read)
-
-    def withheld(self, session_key: int, branch: int) -> dict[int, tuple[WithheldPart, ...]]:
-        """Return by its position what is left out of each message of a branch."""
-
-        def read(connection: Connection) -> dict[int, tuple[WithheldPart, ...]]:
-            found = branches.get(connection, session_key, branch)
-            return withholdings.parts_of(connection, session_key, found)
-
-        return self._database.read(read)
-
-    def view(
-        self, session_key: int, branch: int, at: int | None = None, *, thinking_from: int = 1
-    ) -> list[ViewRow]:
-        """Return the messages that no summary replaces, and the summaries, in order.
-
-        A summary is at the first position of its range. Messages inside a range are not read, nor
-        is the thinking of messages before ``thinking_from``. Old tool results are cleared.
-        """
-        return self._database.read(
-            view, key=session_key, branch=branch, at=at, thinking_from=thinking_from
-        )
-
-    def splits(self, session_key: int, branch: int, position: int) -> bool:
-        """Whether a call up to a position is answered after it, in its turn or the next."""
-        return self._database.read(history.splits, session_key, branch, position)
-
-    def compactions(
-        self, session_key: int, branch: int, *, every: bool = False
-    ) -> list[CompactionRow]:
-        """Return the compactions in force, or every one that the branch ever had."""
-        return self._database.read(
-            compactions.of_branch, key=session_key, branch=branch, every=every
-        )
-
-    def basis(self, session_key: int, branch: int, first: int, last: int) -> RangeSnapshot:
-        """Return a range as it is now; refuse one that no summary can replace."""
-
-        def work(connection: Connection) -> RangeSnapshot:
-            found = branches.get(connection, session_key, branch)
-            return compactions.basis(connection, session_key, found, first, last)
-
-        return self._database.read(work)
-
-    def clearing_basis(self, session_key: int, branch: int, upto: int) -> RangeSnapshot:
-        """Return what is to be cleared now; refuse a place without results."""
-
-        def work(connection: Connection) -> RangeSnapshot:
-            found = branches.get(connection, session_key, branch)
-            return compactions.clearing_basis(connection, session_key, found, upto)
-
-        return self._database.read(work)
+    view = reads(read_view)
+    narrow = reads(read_narrow)
+    request_snapshot = reads(read_snapshot)
+    thinking_needed_from = reads(read_thinking_needed)
+    last_request = reads(read_last_request)
+    requests_from = reads(read_requests)
+    in_force_when_sent = reads(read_in_force)
+    digests = reads(read_digests)
+    withheld = reads(read_withheld)
+    splits = reads(history.splits)
+    compactions = reads(of_branch)
+    basis = reads(summary_basis)
+    clearing_basis = reads(clearing_basis)

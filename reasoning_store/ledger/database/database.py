@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def reads(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return ``work`` as a method of a class with a ``_database``: one read of it."""
+
+    def read(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = self._database.read(work, *args, **kwargs)
+        return found
+
+    return read
 
 
 class Database(Protocol):

@@ -10,7 +10,8 @@ from sqlalchemy import Connection, and_, bindparam, column, literal_column, sele
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Origin
-from reasoning_store.ledger.branches import WHOLE, decode_branch
+from reasoning_store.ledger.branches import COLUMNS as BRANCH_COLUMNS
+from reasoning_store.ledger.branches import decode_branch
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import BranchRow, SessionRow, StoredRow
@@ -51,7 +52,7 @@ _ASKED = (
 )
 _IS_CURRENT = and_(_b.session_key == _s.session_key, _b.branch == _s.current_branch)
 _SESSIONS = Statement(
-    select(*COLUMNS, *WHOLE)
+    select(*COLUMNS, *BRANCH_COLUMNS)
     .select_from(
         _ASKED.join(sessions, _s.session_key == _ASKED.c.session_key).join(branches, _IS_CURRENT)
     )
@@ -60,7 +61,7 @@ _SESSIONS = Statement(
 _MESSAGES = Statement(
     select(
         *COLUMNS,
-        *WHOLE,
+        *BRANCH_COLUMNS,
         *(_m.branch, _w.text, _w.data, _o.origin, _m.position),
         *(_m[name] for name in READ),
     ).select_from(
@@ -79,7 +80,7 @@ _THINKING = Statement(
     .select_from(_ASKED.join(thinking_blocks, and_(*of_same_message(_t, _ASKED.c))))
     .order_by(_t.ordinal)
 )
-_BRANCH, _OWN = len(COLUMNS), len(COLUMNS) + len(WHOLE)
+_BRANCH, _OWN = len(COLUMNS), len(COLUMNS) + len(BRANCH_COLUMNS)
 _ORIGIN = 1 + READ.index("origin")
 
 
@@ -111,4 +112,4 @@ def read(
 
 def _page_row(row: Sequence[Any], message: StoredRow | None) -> PageRow:
     (session,) = decode_sessions([row[:_BRANCH]])
-    return session, decode_branch(row[_BRANCH:_OWN]).row, message
+    return session, decode_branch(row[_BRANCH:_OWN]), message
