@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from benchmarks.conversation import MAKER, SESSION, USAGE, Turn
-from reasoning_store.ledger.rows.keys import origin_number, session_key
+from reasoning_store.ledger.keys import origin_number, session_key
 from reasoning_store.tokens import DEFAULT_ENCODING, vocabularies
 
 KEY = session_key("", SESSION)

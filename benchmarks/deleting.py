@@ -17,7 +17,7 @@ from benchmarks.conversation import messages
 from benchmarks.histories import fill, url
 from benchmarks.workload import Sample, Setting
 from reasoning_store.ledger.database import sqlite_connections
-from reasoning_store.ledger.rows.keys import session_key
+from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.tables import metadata
 
 _ONE = "one-turn"

@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 
 import reasoning_store as rs
 from reasoning_store.ledger.database import opening
-from reasoning_store.ledger.rows.keys import session_key
+from reasoning_store.ledger.keys import session_key
 from tests.servers import server
 
 SESSIONS = (1_000, 10_000, 100_000)

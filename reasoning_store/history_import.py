@@ -15,8 +15,8 @@ from reasoning_store.conversation import codec, validation
 from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound
 from reasoning_store.import_plan import Plan, Planned, make_plan
 from reasoning_store.kept_histories import Conversation, ImportedConversation
+from reasoning_store.ledger import encode
 from reasoning_store.ledger.records import SessionRow
-from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import (
     BranchLine,

@@ -27,13 +27,20 @@ from reasoning_store.ledger import (
     audit_session,
     branches,
     budgets,
+    decode,
+    encode,
     history,
+    keys,
+    origins,
     sessions,
+    stored_compactions,
+    stored_drafts,
     withholdings,
 )
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.foreign_objects import foreign_names
 from reasoning_store.ledger.database.statement import Statement, driver
+from reasoning_store.ledger.keys import share_up_to
 from reasoning_store.ledger.message_columns import CHECKED
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -46,18 +53,15 @@ from reasoning_store.ledger.records import (
     StoredRow,
     Verified,
 )
-from reasoning_store.ledger.rows import (
-    compaction_rows,
-    decode,
-    draft_rows,
-    encode,
-    keys,
-    origins,
-)
-from reasoning_store.ledger.rows.conditions import in_range, of_branch, of_same_message
-from reasoning_store.ledger.rows.keys import share_up_to
 from reasoning_store.ledger.searching import search_rows
-from reasoning_store.ledger.tables import bodies, messages, metadata
+from reasoning_store.ledger.tables import (
+    bodies,
+    in_range,
+    messages,
+    metadata,
+    of_branch,
+    of_same_message,
+)
 from reasoning_store.ledger.tables import drafts as drafts_table
 from reasoning_store.ledger.tables import sessions as sessions_table
 
@@ -204,7 +208,7 @@ def _follows(lineage: BranchRow, by_number: dict[int, BranchRow]) -> bool:
 def _check_draft(
     connection: Connection, key: int, branch: int, problem: Callable[[ProblemCode, str, int], None]
 ) -> None:
-    live = draft_rows.get(connection, key, branch, now=0)
+    live = stored_drafts.get(connection, key, branch, now=0)
     if live is None and _DRAFT.rows(connection, {"key": key, "of": branch}):
         problem("stray", "a row of drafts that its branch does not name", branch)
 
@@ -215,11 +219,11 @@ def _check_compactions(
     lineage: BranchRow,
     problem: Callable[[ProblemCode, str, int], None],
 ) -> None:
-    every = compaction_rows.all_of(connection, key, lineage.number)
+    every = stored_compactions.all_of(connection, key, lineage.number)
     following = lineage.next_compaction
     if following <= max([one.number for one in every], default=0):
         problem("compaction", f"number {following}, the next one, is there", lineage.number)
-    for number, what in compaction_rows.placement_problems(every, lineage.next_position):
+    for number, what in stored_compactions.placement_problems(every, lineage.next_position):
         problem("compaction", f"number {number} {what}", lineage.number)
 
 

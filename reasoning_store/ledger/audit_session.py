@@ -21,10 +21,10 @@ from sqlalchemy import Connection, and_, bindparam, case, func, select
 
 from reasoning_store.conversation.blocks import MOST_TOKENS
 from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import decode, keys
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import Problem, ProblemCode, SessionRow
-from reasoning_store.ledger.rows import decode, keys
-from reasoning_store.ledger.rows.session_rows import ARCHIVED
+from reasoning_store.ledger.session_pages import ARCHIVED
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import messages, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table

@@ -24,9 +24,10 @@ from sqlalchemy import (
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.message_flags import RECORDED, STARTS_TURN
 from reasoning_store.conversation.validation import check_number, describe
-from reasoning_store.ledger import sessions
+from reasoning_store.ledger import decode, sessions, stored_compactions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import (
     MOST_NUMBER,
     BranchRow,
@@ -34,10 +35,14 @@ from reasoning_store.ledger.records import (
     Segment,
     SessionRow,
 )
-from reasoning_store.ledger.rows import compaction_rows, decode
-from reasoning_store.ledger.rows.conditions import has_flag, in_range, range_params
-from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.tables import branches, drafts, messages
+from reasoning_store.ledger.tables import (
+    branches,
+    drafts,
+    has_flag,
+    in_range,
+    messages,
+    range_params,
+)
 from reasoning_store.ledger.tables import sessions as sessions_table
 
 if TYPE_CHECKING:
@@ -267,7 +272,7 @@ def _copy_compactions(connection: Connection, key: int, branch: int, fork: int, 
     """
     rows = [
         row
-        for row in compaction_rows.all_of(connection, key, branch)
+        for row in stored_compactions.all_of(connection, key, branch)
         if row.last < at and row.undone_at is None
     ]
     numbers = {row.number for row in rows}
@@ -283,7 +288,7 @@ def _copy_compactions(connection: Connection, key: int, branch: int, fork: int, 
         )
         for row in rows
     ]
-    compaction_rows.add(connection, key, copies)
+    stored_compactions.add(connection, key, copies)
 
 
 class Branches:

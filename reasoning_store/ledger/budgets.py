@@ -11,8 +11,8 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import UNREADABLE, parsed
 from reasoning_store.ledger.records import BudgetRow, ReasoningUsed
-from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
 from reasoning_store.ledger.sessions import no_session
 from reasoning_store.ledger.tables import sessions
 

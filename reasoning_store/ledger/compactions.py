@@ -17,13 +17,12 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import MOST_TOKENS, Counts
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, sessions
+from reasoning_store.ledger import branches, sessions, stored_compactions, tables
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import BranchRow, NewMessage
-from reasoning_store.ledger.rows import compaction_rows, conditions
-from reasoning_store.ledger.rows.compaction_rows import THESE, get, in_force_at
-from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.stored_compactions import THESE, get, in_force_at
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions, messages
 from reasoning_store.ledger.view_records import (
@@ -36,16 +35,16 @@ from reasoning_store.ledger.view_records import (
 )
 
 _b, _c, _m = branches_table.c, compactions.c, messages.c
-_DIGESTS = Statement(select(_m.digest).where(*conditions.in_range(_m)).order_by(_m.position))
+_DIGESTS = Statement(select(_m.digest).where(*tables.in_range(_m)).order_by(_m.position))
 _THIS = (*THESE, _c.number == bindparam("this"))
 # Either locks the branch, so that what is in force cannot change meanwhile.
 _TAKE = Statement(
     update(branches_table)
-    .where(*conditions.of_branch(_b))
+    .where(*tables.of_branch(_b))
     .values(next_compaction=_b.next_compaction + 1)
     .returning(_b.next_compaction - 1)
 )
-_LOCK = Statement(select(_b.branch).where(*conditions.of_branch(_b)).with_for_update())
+_LOCK = Statement(select(_b.branch).where(*tables.of_branch(_b)).with_for_update())
 _NOT_SUPERSEDED = Statement(
     select(_c.number, _c.first, _c.last, _c.kind)
     .where(*THESE, _c.undone_at.is_(None), _c.superseded_by.is_(None))
@@ -120,7 +119,7 @@ def _range_digest(
     """Return the digest of the messages of a range: it changes with any of them."""
     sums = blake2b(digest_size=16)
     for part in branches.segments_between(found, first, last):
-        for (digest,) in _DIGESTS.rows(connection, conditions.range_params(key, part)):
+        for (digest,) in _DIGESTS.rows(connection, tables.range_params(key, part)):
             sums.update(digest)
     return sums.digest()
 
@@ -178,7 +177,7 @@ def compact(
         created_at=sessions.time_after_all(connection, key, now),
         undone_at=None,
     )
-    compaction_rows.add(connection, key, [made])
+    stored_compactions.add(connection, key, [made])
     _SUPERSEDE.many(
         connection,
         [{"key": key, "of": branch, "this": one, "by": number} for one in made.supersedes],
@@ -292,9 +291,9 @@ def of_branch(
     """Return the compactions of a branch that are in force, or every one that it ever had."""
     found = branches.get(connection, key, branch)
     if every:
-        return compaction_rows.all_of(connection, key, branch)
+        return stored_compactions.all_of(connection, key, branch)
     open_start = branches.turn_start(connection, key, found, found.head)
-    return compaction_rows.in_force(connection, key, branch, open_start)
+    return stored_compactions.in_force(connection, key, branch, open_start)
 
 
 class Compactions:

@@ -17,8 +17,10 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import Conflict, InvalidCall, StoreBusy
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.validation import check_number, describe
-from reasoning_store.ledger import branches, history, message_ids
+from reasoning_store.ledger import branches, encode, history, message_ids, stored_drafts
 from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.messages import Messages, new_rows, same
 from reasoning_store.ledger.records import (
     Arrival,
@@ -29,9 +31,6 @@ from reasoning_store.ledger.records import (
     Segment,
     StoredRow,
 )
-from reasoning_store.ledger.rows import draft_rows, encode
-from reasoning_store.ledger.rows.encode import EncodedMessage
-from reasoning_store.ledger.rows.keys import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +95,12 @@ class Drafts:
             created_at=now,
             asked=asked,
         )
-        row = draft_rows.columns_of(draft, until=draft_rows.lease_end(now))
+        row = stored_drafts.columns_of(draft, until=stored_drafts.lease_end(now))
 
         while True:
             try:
                 begun = self._database.write(
-                    lambda connection: draft_rows.begin(connection, row), again_when_lost=True
+                    lambda connection: stored_drafts.begin(connection, row), again_when_lost=True
                 )
             except StoreBusy:
                 if attempt is not None:
@@ -142,15 +141,15 @@ class Drafts:
                     stored=stored,
                     hint="it is this error's .stored; another attempt has another key",
                 )
-            for branch in draft_rows.under_key(connection, key, draft.idempotency_key):
-                found = draft_rows.get(connection, key, branch, now=now)
+            for branch in stored_drafts.under_key(connection, key, draft.idempotency_key):
+                found = stored_drafts.get(connection, key, branch, now=now)
                 if found is None or found.expired:
                     return found
                 raise Conflict(
                     "a reply is being recorded under this id or idempotency key",
                     hint="read it with history(); another attempt has another key",
                 )
-        return draft_rows.get(connection, key, draft.branch, now=now)
+        return stored_drafts.get(connection, key, draft.branch, now=now)
 
     def write_parts(self, new: Sequence[NewParts], *, last: bool = False) -> list[bool]:
         """Write what has arrived of several drafts since, in one step, and renew their leases.
@@ -160,10 +159,10 @@ class Drafts:
         drafts are interrupted now. False for a draft means that another ended it, and that nothing
         of it was written.
         """
-        until = None if last else draft_rows.lease_end(self._clock.now())
+        until = None if last else stored_drafts.lease_end(self._clock.now())
         return self._database.write(
             lambda connection: [
-                draft_rows.write_parts(connection, one, until=until) for one in new
+                stored_drafts.write_parts(connection, one, until=until) for one in new
             ],
             again_when_lost=True,
         )
@@ -245,7 +244,7 @@ class Drafts:
         branches.check_branch(branch)
         now = self._clock.now()
         return self._database.read_one(
-            draft_rows.arrived, session_key, branch, after=after, now=now
+            stored_drafts.arrived, session_key, branch, after=after, now=now
         )
 
     def ended_as(self, session_key: int, branch: int, id: str, position: int) -> StoredRow | None:
@@ -256,11 +255,11 @@ class Drafts:
     def follow(self, session_key: int, branch: int, arrival: Arrival) -> None:
         """Have a draft written more often, for a reader in another process: for half a minute."""
         now = self._clock.now()
-        until = draft_rows.lease_end(now)
+        until = stored_drafts.lease_end(now)
         if now + (until - now) // 2 < arrival.followed_until <= until:
             return
         self._database.write(
-            lambda connection: draft_rows.follow(
+            lambda connection: stored_drafts.follow(
                 connection, session_key, branch, arrival.id, until=until
             ),
             single=True,
@@ -272,17 +271,17 @@ class Drafts:
         branches.check_branch(branch)
         now = self._clock.now()
         return self._database.write(
-            lambda connection: draft_rows.stop(connection, session_key, branch, reason, now=now),
+            lambda connection: stored_drafts.stop(connection, session_key, branch, reason, now=now),
             again_when_lost=True,
         )
 
     def signals(self, drafts: Sequence[DraftRow]) -> list[DraftSignals | None]:
         """Return what others ask of the recorders of drafts; None of one that has lost it."""
         now = self._clock.now()
-        latest = draft_rows.lease_end(draft_rows.lease_end(now))
+        latest = stored_drafts.lease_end(stored_drafts.lease_end(now))
 
         def read(connection: Connection) -> list[DraftSignals | None]:
-            found = [draft_rows.signals(connection, draft) for draft in drafts]
+            found = [stored_drafts.signals(connection, draft) for draft in drafts]
             return [
                 None if one is None else DraftSignals(one[0], is_followed=now < one[1] <= latest)
                 for one in found
@@ -292,12 +291,12 @@ class Drafts:
 
     def drop(self, draft: DraftRow) -> bool:
         """Remove a draft of which nothing has arrived; False where it has ended."""
-        return self._database.write(lambda connection: draft_rows.drop(connection, draft))
+        return self._database.write(lambda connection: stored_drafts.drop(connection, draft))
 
     def get(self, session_key: int, branch: int) -> DraftRow | None:
         """Return the draft of a branch with all of its parts, if there is one."""
         now = self._clock.now()
-        return self._database.read_one(draft_rows.get, session_key, branch, now=now)
+        return self._database.read_one(stored_drafts.get, session_key, branch, now=now)
 
 
 def _rows_of_end(

@@ -27,8 +27,7 @@ from reasoning_store.ledger import sessions as session_rows
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, MessagePlace, SessionRow, StoredRow
-from reasoning_store.ledger.rows.conditions import in_range, range_params
-from reasoning_store.ledger.tables import echoes, messages
+from reasoning_store.ledger.tables import echoes, in_range, messages, range_params
 
 Match: TypeAlias = Literal["session", "chain", "ids", "place", "window", "new"]
 Miss: TypeAlias = Literal["edited", "system prompt changed", "ambiguous", "elsewhere"]

@@ -18,9 +18,10 @@ from sqlalchemy import Connection
 from reasoning_store.conversation import seals
 from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import InvalidCall, NotFound
-from reasoning_store.ledger import branches, history
+from reasoning_store.ledger import branches, history, removal
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.drafts import Drafts
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -31,9 +32,7 @@ from reasoning_store.ledger.records import (
     Segment,
     StoredRow,
 )
-from reasoning_store.ledger.rows import erasure_rows
-from reasoning_store.ledger.rows.erasure_rows import Change
-from reasoning_store.ledger.rows.keys import Clock
+from reasoning_store.ledger.removal import Change
 from reasoning_store.ledger.searching import search_rows
 
 Only: TypeAlias = Literal["reasoning", "messages"] | None
@@ -97,7 +96,7 @@ class Erasure:
         )
         if only is None and before is None:
             profiles = self._write_erasure(
-                lambda connection: erasure_rows.remove_profiles(connection, owner)
+                lambda connection: removal.remove_profiles(connection, owner)
             )
             gone = _sum(gone, profiles)
         return self._scrubbed(gone)
@@ -121,7 +120,7 @@ class Erasure:
         _check_only(only, "reasoning")
         self._drafts.end_draft_at(session_key, branch, position, draft_message, at_once=True)
         if only is None:
-            changes = self._database.read(erasure_rows.to_empty, session_key, branch, position)
+            changes = self._database.read(removal.to_empty, session_key, branch, position)
         else:
             row, encoding = self._database.read(
                 lambda connection: (
@@ -153,7 +152,7 @@ class Erasure:
         )
         if before is None:
             profiles = self._database.write(
-                lambda connection: erasure_rows.remove_profiles(connection, owner)
+                lambda connection: removal.remove_profiles(connection, owner)
             )
             gone = _sum(gone, profiles or Deleted())
         return self._deleted(gone)
@@ -167,7 +166,7 @@ class Erasure:
         self, owner: str, before: int | None, delete: Callable[[int], Deleted | None]
     ) -> Deleted:
         """Delete of each session of an owner; another process may delete one meanwhile."""
-        keys = self._database.read_one(erasure_rows.sessions_of, owner, before)
+        keys = self._database.read_one(removal.sessions_of, owner, before)
         total = Deleted()
         for key in keys:
             with suppress(NotFound):
@@ -178,11 +177,11 @@ class Erasure:
         self, connection: Connection, *, key: int, before: int | None, only: Only
     ) -> Deleted | None:
         now = self._clock.now()
-        if before is not None and not erasure_rows.is_idle(connection, key, before, now):
+        if before is not None and not removal.is_idle(connection, key, before, now):
             return None
         if only is None:
-            return erasure_rows.remove(connection, key)
-        return erasure_rows.remove_messages(connection, key, now)
+            return removal.remove(connection, key)
+        return removal.remove_messages(connection, key, now)
 
     def _erase(
         self,
@@ -225,7 +224,7 @@ class Erasure:
     def _apply(self, key: int, changes: list[Change]) -> Deleted:
         now = self._clock.now()
         return self._write_erasure(
-            lambda connection: erasure_rows.apply(connection, key, changes, now=now)
+            lambda connection: removal.apply(connection, key, changes, now=now)
         )
 
     def _write_erasure(self, work: Callable[[Connection], Deleted | None]) -> Deleted:
@@ -271,7 +270,7 @@ def _changes_without_reasoning(
                 if count is None
                 else count(left, encoding)
             )
-            changes.append(erasure_rows.without_reasoning(row, left, counts))
+            changes.append(removal.without_reasoning(row, left, counts))
     return changes
 
 

@@ -13,9 +13,19 @@ from sqlalchemy import Connection, and_, bindparam, literal_column, select
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
-from reasoning_store.ledger import branches, message_ids, sessions
+from reasoning_store.ledger import (
+    branches,
+    encode,
+    message_ids,
+    origins,
+    sessions,
+    stored_drafts,
+    windows,
+)
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import Page, narrow_rows, stored_rows
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.message_columns import NARROW, READ
 from reasoning_store.ledger.records import (
     BranchRow,
@@ -25,11 +35,14 @@ from reasoning_store.ledger.records import (
     SessionRow,
     StoredRow,
 )
-from reasoning_store.ledger.rows import draft_rows, encode, origins, windows
-from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
-from reasoning_store.ledger.rows.decode import Page, narrow_rows, stored_rows
-from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.tables import bodies, messages, thinking_blocks
+from reasoning_store.ledger.tables import (
+    bodies,
+    in_range,
+    messages,
+    of_same_message,
+    range_params,
+    thinking_blocks,
+)
 from reasoning_store.ledger.view_records import NarrowRow
 
 _m, _b, _t = messages.c, bodies.c, thinking_blocks.c
@@ -174,7 +187,7 @@ def message_snapshot(
 ) -> HistorySnapshot:
     """Return one message, or the draft that is at its position, with all branches."""
     every = branches.all_of(connection, key)
-    draft = draft_rows.get(connection, key, branch, now=now)
+    draft = stored_drafts.get(connection, key, branch, now=now)
     if draft is not None and draft.position == position:
         return HistorySnapshot([], draft, every)
     segment = branches.segment_at(branches.branch_of(every, branch), position)
@@ -249,7 +262,7 @@ def window_snapshot(
             earliest = partial(_earliest_turn, connection, key, found, start - 1, first)
             kept = _start(start - 1, rows, earliest, look, grows=tokens is None) + 1, end
         rows = _moved(connection, key, found, rows, kept)
-    return HistorySnapshot(rows, draft_rows.get(connection, key, branch, now=now), every)
+    return HistorySnapshot(rows, stored_drafts.get(connection, key, branch, now=now), every)
 
 
 def _moved(

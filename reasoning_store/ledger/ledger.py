@@ -17,8 +17,8 @@ from sqlalchemy import URL
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database import opening
 from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import BackedUp
-from reasoning_store.ledger.rows.keys import Clock
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.audit import Audit

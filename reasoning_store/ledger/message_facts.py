@@ -8,13 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, update
 
 from reasoning_store.conversation.errors import Conflict
-from reasoning_store.ledger import branches, message_ids
+from reasoning_store.ledger import branches, decode, encode, message_ids, stored_drafts
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import MessagePlace
-from reasoning_store.ledger.rows import decode, draft_rows, encode
-from reasoning_store.ledger.rows.conditions import at_position
-from reasoning_store.ledger.tables import messages
+from reasoning_store.ledger.tables import at_position, messages
 
 _m = messages.c
 _HELD = Statement(select(_m.status, _m.annotations).where(*at_position(_m)).with_for_update())
@@ -72,7 +70,7 @@ def _place(connection: Connection, key: int, branch: int, at: int | str) -> Mess
         return place
     lineage = branches.get(connection, key, branch)
     if at == lineage.next_position:
-        draft = draft_rows.get(connection, key, branch, now=0)
+        draft = stored_drafts.get(connection, key, branch, now=0)
         if draft is not None and draft.parts:
             raise _arriving()
     return MessagePlace(branches.segment_at(lineage, at).branch, at)

@@ -9,11 +9,10 @@ from sqlalchemy import Connection, bindparam, select
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.conversation.json_values import is_valid_text
 from reasoning_store.conversation.validation import describe
-from reasoning_store.ledger import branches
+from reasoning_store.ledger import branches, encode
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.records import MessagePlace
-from reasoning_store.ledger.rows import encode
-from reasoning_store.ledger.rows.keys import owner_key
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import drafts, messages, sessions
 

@@ -15,10 +15,22 @@ from reasoning_store.conversation.errors import (
     StoreBusy,
 )
 from reasoning_store.conversation.validation import check_number, describe
-from reasoning_store.ledger import branches, history, message_ids, sessions
+from reasoning_store.ledger import (
+    appends,
+    branches,
+    decode,
+    encode,
+    history,
+    message_ids,
+    removal,
+    sessions,
+    stored_drafts,
+)
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import (
     MOST,
     DraftMessage,
@@ -28,11 +40,7 @@ from reasoning_store.ledger.records import (
     Segment,
     StoredRow,
 )
-from reasoning_store.ledger.rows import decode, draft_rows, encode, erasure_rows, message_rows
-from reasoning_store.ledger.rows.conditions import at_position
-from reasoning_store.ledger.rows.encode import EncodedMessage
-from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.tables import messages
+from reasoning_store.ledger.tables import at_position, messages
 
 _ATTEMPTS = 50
 """How often an append is tried while others write in its place."""
@@ -126,9 +134,7 @@ class Messages:
 
         def work(connection: Connection) -> StoredRow:
             fork = branches.fork(connection, session_key, branch, at, created_at=now)
-            message_rows.append(
-                connection, session_key, fork, encoded, after=None, ending=None, now=now
-            )
+            appends.append(connection, session_key, fork, encoded, after=None, ending=None, now=now)
             sessions.change(connection, session_key, "current_branch", fork)
             return new_rows(fork, at, encoded)[0]
 
@@ -198,7 +204,7 @@ class Messages:
             if stored is not None:
                 if same(stored, encoded):
                     return stored
-                if erasure_rows.was_erased(connection, session_key, stored):
+                if removal.was_erased(connection, session_key, stored):
                     raise Conflict(
                         "the message of this idempotency key was erased",
                         stored=stored,
@@ -209,7 +215,7 @@ class Messages:
                     stored=stored,
                     hint="it is this error's .stored; another message has another key",
                 )
-        draft = draft_rows.get(connection, session_key, branch, now=self._clock.now())
+        draft = stored_drafts.get(connection, session_key, branch, now=self._clock.now())
         if draft is None:
             last = branches.get(connection, session_key, branch).head
         elif key_text is not None and draft.idempotency_key == key_text:
@@ -245,7 +251,7 @@ class Messages:
                 hint="append through a session, which ends it as interrupted",
             )
         taken = self._database.write(
-            lambda connection: draft_rows.take_over(connection, draft), again_when_lost=True
+            lambda connection: stored_drafts.take_over(connection, draft), again_when_lost=True
         )
         if taken is None:
             return None
@@ -262,7 +268,7 @@ class Messages:
             key, branch, last = draft.session_key, draft.branch, first - 1
             raise self._database.read(_stale, key, branch, last, after)
         if not (ended or following):
-            dropped = self._database.write(lambda connection: draft_rows.drop(connection, taken))
+            dropped = self._database.write(lambda connection: stored_drafts.drop(connection, taken))
             return first if dropped else None
         start = self.append_encoded(
             draft.session_key,
@@ -321,7 +327,7 @@ class Messages:
         harmless = ending is not None or encoded[0].columns["idempotency_key"] is not None
 
         def work(connection: Connection) -> int | None:
-            first = message_rows.append(
+            first = appends.append(
                 connection, session_key, branch, encoded, after=after, ending=ending, now=now
             )
             if first is not None:
@@ -359,7 +365,7 @@ def _append_alternative(
     connection: Connection, key: int, branch: int, at: int, other: EncodedMessage, *, now: int
 ) -> None:
     fork = branches.fork(connection, key, branch, at, created_at=now)
-    message_rows.append(connection, key, fork, [other], after=None, ending=None, now=now)
+    appends.append(connection, key, fork, [other], after=None, ending=None, now=now)
 
 
 def _refuse_erased(entries: Sequence[NewMessage]) -> None:

@@ -15,10 +15,10 @@ from reasoning_store.conversation.errors import Conflict, CorruptRow, InvalidCal
 from reasoning_store.conversation.validation import describe
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement, by_dialect
+from reasoning_store.ledger.decode import UNREADABLE, parsed
+from reasoning_store.ledger.encode import check_indexed_name
+from reasoning_store.ledger.keys import Clock, owner_key
 from reasoning_store.ledger.records import KeptSettings, ProfileRow, SessionRow
-from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
-from reasoning_store.ledger.rows.encode import check_indexed_name
-from reasoning_store.ledger.rows.keys import Clock, owner_key
 from reasoning_store.ledger.tables import settings_profiles
 
 _p = settings_profiles.c

@@ -12,9 +12,9 @@ from sqlalchemy import and_, bindparam, case, func, literal_column, select
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import parsed
+from reasoning_store.ledger.owners import OF_OWNER, owner_params, time_params
 from reasoning_store.ledger.records import ReportRow
-from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.owner_rows import OF_OWNER, owner_params, time_params
 from reasoning_store.ledger.tables import messages, origins, sessions
 
 By: TypeAlias = Literal["session", "owner", "model", "day"]

@@ -1,4 +1,4 @@
-"""Pages of an owner's sessions: filtered, latest first, each with a glance at its last message."""
+"""Sessions as values, and pages of an owner's: filtered, latest first, with their last message."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from sqlalchemy.sql.elements import literal_column
 
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import TextBlock
+from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_mapping, check_number, check_text
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import Page, SessionRow
-from reasoning_store.ledger.rows.conditions import at_position
-from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.owner_rows import (
+from reasoning_store.ledger.decode import UNREADABLE, parsed
+from reasoning_store.ledger.owners import (
     HIGHEST,
     OF_OWNER,
     owner_params,
@@ -25,8 +24,8 @@ from reasoning_store.ledger.rows.owner_rows import (
     time_params,
     write_cursor,
 )
-from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_sessions
-from reasoning_store.ledger.tables import bodies, branches, sessions
+from reasoning_store.ledger.records import Page, SessionRow
+from reasoning_store.ledger.tables import at_position, bodies, branches, sessions
 
 PREVIEW = 200
 """The most characters of a preview."""
@@ -36,6 +35,23 @@ _CHUNK = 200
 """How many sessions are looked at together, where a title or metadata is looked for."""
 _AT_ONCE = 50
 _t, _b, _w = sessions.c, branches.c, bodies.c
+ARCHIVED = 1
+COLUMNS = (
+    _t.session_key,
+    _t.owner,
+    _t.id,
+    _t.title,
+    _t.metadata,
+    _t.settings,
+    _t.encoding,
+    _t.current_branch,
+    _t.created_at,
+    _t.updated_at,
+    _t.archived,
+    _t.erased_at,
+    _t.profile,
+)
+"""The columns that ``decode_sessions`` takes."""
 
 _PAGE = (
     select(*COLUMNS)
@@ -82,6 +98,38 @@ _OWNERS = Statement(
     .order_by(_t.owner_key)
     .limit(bindparam("limit"))
 )
+
+
+def decode_sessions(rows: Sequence[Sequence[Any]]) -> list[SessionRow]:
+    """Return the sessions of rows."""
+    try:
+        return [decode_session(row) for row in rows]
+    except UNREADABLE:
+        raise CorruptRow("a session cannot be read back") from None
+
+
+def decode_session(row: Sequence[Any]) -> SessionRow:
+    """Return the session of a row of ``COLUMNS``."""
+    key, owner, id_, title, metadata, settings, encoding, branch, *times, profile = row
+    created, updated, archived, erased = times
+    made = SessionRow(
+        key=key,
+        owner=owner,
+        id=id_,
+        title=title,
+        metadata=parsed(metadata),
+        settings=parsed(settings),
+        encoding=encoding,
+        current_branch=branch,
+        created_at=created,
+        updated_at=updated,
+        archived=archived == ARCHIVED,
+        erased_at=erased,
+        profile=profile,
+    )
+    if type(made.metadata) is not dict or type(made.settings) is not dict:
+        raise TypeError("an object was written")
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,11 +24,18 @@ from reasoning_store.ledger import profiles
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.encode import check_indexed_name
+from reasoning_store.ledger.keys import Clock, check_name, owner_key, session_key
 from reasoning_store.ledger.records import KeptSettings, MetadataChange, Page, SessionRow
-from reasoning_store.ledger.rows.encode import check_indexed_name
-from reasoning_store.ledger.rows.keys import Clock, check_name, owner_key, session_key
-from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_session, decode_sessions
-from reasoning_store.ledger.session_pages import SessionFilter, read_owners, read_page, same_value
+from reasoning_store.ledger.session_pages import (
+    COLUMNS,
+    SessionFilter,
+    decode_session,
+    decode_sessions,
+    read_owners,
+    read_page,
+    same_value,
+)
 from reasoning_store.ledger.tables import branches, sessions
 
 _t = sessions.c

@@ -17,10 +17,19 @@ from reasoning_store.conversation.blocks import Counts
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.conversation.withholding import WithheldPart
-from reasoning_store.ledger import branches, history, profiles, sessions, withholdings
+from reasoning_store.ledger import (
+    branches,
+    history,
+    profiles,
+    sessions,
+    stored_compactions,
+    stored_drafts,
+    withholdings,
+)
 from reasoning_store.ledger.compactions import clearing_basis, of_branch, summary_basis
 from reasoning_store.ledger.database.database import Database, reads
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import parsed
 from reasoning_store.ledger.records import (
     BranchRow,
     RecordedRequest,
@@ -28,11 +37,8 @@ from reasoning_store.ledger.records import (
     SessionRow,
     StoredRow,
 )
-from reasoning_store.ledger.rows import compaction_rows, draft_rows
-from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
-from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.session_rows import COLUMNS as SESSION_COLUMNS
-from reasoning_store.ledger.tables import bodies, messages
+from reasoning_store.ledger.session_pages import COLUMNS as SESSION_COLUMNS
+from reasoning_store.ledger.tables import bodies, in_range, messages, of_same_message, range_params
 from reasoning_store.ledger.view_records import (
     NOTHING_IN_FORCE,
     ActiveCompactions,
@@ -60,7 +66,7 @@ def checked_end(connection: Connection, key: int, found: BranchRow, at: int | No
     if at is None or at == found.head:
         return found.head
     if not 0 <= check_number("at", at) <= found.head:
-        raise draft_rows.not_counted(connection, key, found, at) or branches.no_position(at)
+        raise stored_drafts.not_counted(connection, key, found, at) or branches.no_position(at)
     return at
 
 
@@ -77,7 +83,7 @@ def in_force_at(
     """
     if found.next_compaction == 1:
         return NOTHING_IN_FORCE
-    return compaction_rows.in_force_at(connection, key, found.number, turn_start, then=then)
+    return stored_compactions.in_force_at(connection, key, found.number, turn_start, then=then)
 
 
 def _parts(found: BranchRow, in_force: ActiveCompactions, at: int) -> list[Segment]:
@@ -104,7 +110,7 @@ def read_view(
     if found.next_compaction > 1:
         turn_start = branches.turn_start(connection, key, found, at)
         in_force = in_force_at(connection, key, found, turn_start)
-    summaries = compaction_rows.summaries(connection, key, branch, in_force)
+    summaries = stored_compactions.summaries(connection, key, branch, in_force)
     parts = _parts(found, in_force, at)
     rows: list[ViewRow] = []
     for part, thinking in _split_segments(parts, thinking_from):

@@ -21,11 +21,10 @@ from reasoning_store.conversation.withholding import WithheldPart
 from reasoning_store.ledger import sessions
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import parsed
+from reasoning_store.ledger.keys import Clock
 from reasoning_store.ledger.records import BranchRow, MessagePlace
-from reasoning_store.ledger.rows.conditions import at_position, of_same_message
-from reasoning_store.ledger.rows.decode import parsed
-from reasoning_store.ledger.rows.keys import Clock
-from reasoning_store.ledger.tables import messages, withholdings
+from reasoning_store.ledger.tables import at_position, messages, of_same_message, withholdings
 
 _w, _m = withholdings.c, messages.c
 _OF_SESSION = (

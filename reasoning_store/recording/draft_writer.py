@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING
 
 from reasoning_store.conversation.errors import StoreBusy, StoreFull
 from reasoning_store.conversation.validation import check_seconds
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow
-from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.stored_values import stop_reason
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _writers: weakref.WeakSet[DraftWriter] = weakref.WeakSet()
 def check_intervals(**seconds: float | None) -> None:
     """Refuse seconds between two parts that no disk keeps up with, or that no lease outlives."""
     for name, value in seconds.items():
-        check_seconds(name, value, least=0.05, most=draft_rows.LEASE / 3, optional=True)
+        check_seconds(name, value, least=0.05, most=stored_drafts.LEASE / 3, optional=True)
 
 
 class DraftWriter:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from reasoning_store.ingress.draft_parts import DraftParts, Entry
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.ledger.records import DraftRow, NewParts
-from reasoning_store.ledger.rows import draft_rows
 
 if TYPE_CHECKING:
     from reasoning_store.ingress.masking import Masker
@@ -112,7 +112,7 @@ class ReplyDraft:
             return None
         if parts:
             return NewParts(row, self._written + 1, parts)
-        lapses = self._is_waiting and time.monotonic() - self._renewed > draft_rows.LEASE / 3
+        lapses = self._is_waiting and time.monotonic() - self._renewed > stored_drafts.LEASE / 3
         return NewParts(row) if lapses or last else None
 
     def note_written(self, new: NewParts, *, mine: bool) -> None:

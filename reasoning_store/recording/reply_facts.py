@@ -12,7 +12,7 @@ from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_mapping
 from reasoning_store.egress.request import Request
 from reasoning_store.ingress.normalizer import TagMode
-from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT
+from reasoning_store.ledger.encode import MOST_OF_DRAFT
 
 if TYPE_CHECKING:
     from reasoning_store.sessions.view import ContextOptions, SessionView

@@ -16,9 +16,9 @@ from reasoning_store.conversation.validation import (
     check_position,
     check_text,
 )
+from reasoning_store.ledger.encode import own_id
 from reasoning_store.ledger.message_ids import no_message
 from reasoning_store.ledger.records import Erased, MetadataChange, SessionRow
-from reasoning_store.ledger.rows.encode import own_id
 from reasoning_store.sessions.view import SessionView
 from reasoning_store.store_state import StoreState
 from reasoning_store.stored_values import (

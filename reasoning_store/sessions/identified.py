@@ -13,7 +13,7 @@ from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.echoes import Identity, Match, Miss
-from reasoning_store.ledger.rows.keys import new_id
+from reasoning_store.ledger.keys import new_id
 from reasoning_store.sessions import settings as session_settings
 from reasoning_store.sessions.session import Session
 from reasoning_store.sessions.view import resolve_target

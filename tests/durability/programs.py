@@ -22,13 +22,13 @@ from sqlalchemy import Engine, event
 from sqlalchemy.pool import Pool
 
 import reasoning_store as rs
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.ledger.database import (
     checkpoints,
     opening,
     schema_version,
     sqlite_connections,
 )
-from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording import draft_writer
 
 from .disk import Disk, watched
@@ -195,7 +195,7 @@ def append_in_threads(tell: Pipe, url: str, writers: int) -> None:
 
 def record_replies(tell: Pipe, url: str, session_id: str, seed: int) -> None:
     """Record replies for ever, each of many words; tell when one is ``stored``."""
-    draft_writer.PART_SECONDS, draft_rows.LEASE = 0.01, 0.5
+    draft_writer.PART_SECONDS, stored_drafts.LEASE = 0.01, 0.5
     chance = random.Random(seed)
 
     def stream(number: int) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 import reasoning_store as rs
-from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.recording import draft_writer
 
 from .recorder import event
@@ -108,7 +108,7 @@ def read_and_leave(port: int, path: str, until: bytes) -> bytes:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server may keep an abandoned stream for long; the lease does not wait for it."""
     monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.05)
-    monkeypatch.setattr(draft_rows, "LEASE", 1.0)
+    monkeypatch.setattr(stored_drafts, "LEASE", 1.0)
 
 
 @pytest.mark.parametrize("face", ["sync", "async"])

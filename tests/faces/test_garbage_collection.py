@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.ledger import appends, stored_drafts
 from reasoning_store.ledger.drafts import Drafts
-from reasoning_store.ledger.rows import draft_rows, message_rows
 from reasoning_store.recording import draft_writer
 
 from .recorder import event
@@ -108,7 +108,7 @@ def test_a_reply_is_kept_that_is_collected_in_a_transaction(
     monkeypatch: pytest.MonkeyPatch, store: rs.Store, url: str, whose: str
 ) -> None:
     """The one who was writing goes on writing, and what arrived of the reply is written then."""
-    now = collecting_in(monkeypatch, message_rows, "append")
+    now = collecting_in(monkeypatch, appends, "append")
     let_go_in_a_cycle(shown(store.session("chat")) if whose == "a shared store" else alone(url))
     now.set()
 
@@ -163,7 +163,7 @@ def test_a_recording_that_is_held_after_its_loop_was_left_is_ended_by_its_lease(
     monkeypatch: pytest.MonkeyPatch, store: rs.Store
 ) -> None:
     """It reads as a reply that is arriving until then, and is given whole."""
-    monkeypatch.setattr(draft_rows, "LEASE", 1.0)
+    monkeypatch.setattr(stored_drafts, "LEASE", 1.0)
     session = store.session("chat")
     reply = session.record(map(event, PIECES), model="m")
     for chunk in reply:

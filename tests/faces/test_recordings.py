@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.ledger.drafts import Drafts
 from reasoning_store.ledger.records import (
     DraftRow,
     NewMessage,
     NewParts,
 )
-from reasoning_store.ledger.rows import draft_rows
 from reasoning_store.recording import draft_writer
 
 from .recorder import event, keep, states, until
 
-AS_SHIPPED = (draft_writer.PART_SECONDS, draft_writer.PART_CHARACTERS, draft_rows.LEASE)
+AS_SHIPPED = (draft_writer.PART_SECONDS, draft_writer.PART_CHARACTERS, stored_drafts.LEASE)
 """Before any test hurries them."""
 
 
@@ -33,7 +33,7 @@ AS_SHIPPED = (draft_writer.PART_SECONDS, draft_writer.PART_CHARACTERS, draft_row
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts are written soon, so that a test can wait for them; no lease runs out meanwhile."""
     monkeypatch.setattr(draft_writer, "PART_SECONDS", 0.02)
-    monkeypatch.setattr(draft_rows, "LEASE", 3600.0)
+    monkeypatch.setattr(stored_drafts, "LEASE", 3600.0)
 
 
 def test_no_more_than_a_second_or_64_kb_of_a_reply_is_in_memory_only(store: rs.Store) -> None:
@@ -209,9 +209,9 @@ def test_parts_after_the_finish_are_kept_if_another_writer_ends_the_reply(store:
 KILLED = """
 import sys, time
 import reasoning_store as rs
-from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.recording import draft_writer
-draft_writer.PART_SECONDS, draft_rows.LEASE = 0.02, 0.5
+draft_writer.PART_SECONDS, stored_drafts.LEASE = 0.02, 0.5
 
 def stream():
     for text in ("<think>half a th", "ought</think>half an ", "answer"):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.ledger.rows import draft_rows
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.recording import draft_writer, reply_draft, reply_recorder
 from tests.clock import SECOND, Clock
 
@@ -39,7 +39,7 @@ def test_a_reply_that_waits_long_for_its_model_stays_alive(timed: rs.Store, cloc
     def stream() -> Iterator[dict[str, Any]]:
         yield event("Let me think. ")
         for _ in range(6):
-            clock.pass_(draft_rows.LEASE / 2)
+            clock.pass_(stored_drafts.LEASE / 2)
             keep(recording)
         assert states(session) == [("Let me think. ", "streaming")]
         yield event("Done.")
@@ -61,7 +61,7 @@ def test_a_reply_whose_reader_stopped_asking_is_not_kept_alive(
     next(chunks)
     for _ in range(6):
         keep(recording)
-        clock.pass_(draft_rows.LEASE / 2)
+        clock.pass_(stored_drafts.LEASE / 2)
 
     assert states(session) == [("ab", "interrupted")]
     session.append(rs.user("Next."))
@@ -76,7 +76,7 @@ def test_a_late_recorder_continues_if_no_other_has_written(timed: rs.Store, cloc
     chunks = iter(recording)
     next(chunks)
     keep(recording)
-    clock.pass_(2 * draft_rows.LEASE)
+    clock.pass_(2 * stored_drafts.LEASE)
     assert states(session) == [("a", "interrupted")]
     next(chunks)
     keep(recording)
@@ -96,7 +96,7 @@ def left(timed: rs.Store, clock: Clock) -> Iterator[rs.Session]:
     while not isinstance(next(chunks), rs.TextChunk):
         pass
     keep(recording)
-    clock.pass_(2 * draft_rows.LEASE)
+    clock.pass_(2 * stored_drafts.LEASE)
     assert states(session) == [("Hi", "complete"), ("Hel", "interrupted")]
     yield session
     chunks.close()  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.placeholders import has_results
 from reasoning_store.conversation.validation import tool
-from reasoning_store.ledger import tables
+from reasoning_store.ledger import stored_drafts, tables
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import (
@@ -38,7 +38,6 @@ from reasoning_store.ledger.records import (
     SessionRow,
     StoredRow,
 )
-from reasoning_store.ledger.rows import draft_rows
 
 # Every character there is, NUL too.
 any_text = st.one_of(
@@ -205,7 +204,7 @@ def add_part(ledger: Ledger, draft: DraftRow, number: int, text: str) -> bool:
 
 def note(ledger: Ledger, draft: DraftRow, annotations: dict[str, Any]) -> None:
     """Give a draft annotations, as lines from elsewhere may."""
-    header = draft_rows.columns_of(replace(draft, annotations=annotations), until=None)["header"]
+    header = stored_drafts.columns_of(replace(draft, annotations=annotations), until=None)["header"]
     place = {"key": draft.session_key, "of": draft.branch, "it": header}
     ledger.database.write(lambda connection: _SET_HEADER.run(connection, place))
 

@@ -11,14 +11,14 @@ import sys
 import time
 
 from reasoning_store.conversation.errors import Conflict
+from reasoning_store.ledger import stored_drafts
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.ledger.rows import draft_rows
 
 from .histories import add_part, complete, part, resolved
 
 
 def main(url: str, owner: str, session_id: str, lease: str, parts: str, pause: str) -> None:
-    draft_rows.LEASE = float(lease)
+    stored_drafts.LEASE = float(lease)
     with Ledger.open(url) as ledger:
         session = ledger.sessions.get(owner, session_id)
         draft = ledger.drafts.begin(session.key, 1, draft_message=resolved)

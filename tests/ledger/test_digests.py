@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 import reasoning_store as rs
 from reasoning_store.conversation import codec
 from reasoning_store.egress.token_counts import count_message
+from reasoning_store.ledger.encode import digest, encode_message
 from reasoning_store.ledger.records import NewMessage
-from reasoning_store.ledger.rows.digests import digest
-from reasoning_store.ledger.rows.encode import encode_message
 from reasoning_store.tokens import counter
 from tests.strategies import json_objects, messages
 

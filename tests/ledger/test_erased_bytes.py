@@ -24,11 +24,11 @@ from reasoning_store.conversation.blocks import (
     user,
 )
 from reasoning_store.conversation.validation import tool
+from reasoning_store.ledger import encode
 from reasoning_store.ledger.database import atomic_file, sqlite, sqlite_connections
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import Erased, NewMessage
-from reasoning_store.ledger.rows import encode
 from reasoning_store.ledger.tables import metadata
 
 from .erasures import found

@@ -7,7 +7,7 @@ from hashlib import blake2b
 import pytest
 from hypothesis import given
 
-from reasoning_store.ledger.rows import keys
+from reasoning_store.ledger import keys
 
 from .histories import any_name
 

@@ -20,11 +20,11 @@ from reasoning_store.conversation.blocks import (
     user,
 )
 from reasoning_store.conversation.errors import CorruptRow
+from reasoning_store.ledger import decode
 from reasoning_store.ledger import history as history_module
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage
-from reasoning_store.ledger.rows import decode
 from tests.properties import examples
 
 from .histories import answered, json_values, new_session, said, stored_messages, without_thinking

@@ -11,11 +11,10 @@ from hypothesis import given
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import Conflict, CorruptRow, InvalidCall, NotFound
-from reasoning_store.ledger import profiles, sessions
+from reasoning_store.ledger import keys, profiles, sessions
 from reasoning_store.ledger.database.statement import Params, Statement, driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import KeptSettings, SessionRow
-from reasoning_store.ledger.rows import keys
 from reasoning_store.tokens import ENCODINGS
 from tests.properties import examples
 

@@ -13,9 +13,9 @@ import pytest
 from reasoning_store.conversation.blocks import Counts, Message, ThinkingBlock, Usage, assistant
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.keys import session_key
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import DraftRow, NewMessage, ReasoningUsed
-from reasoning_store.ledger.rows.keys import session_key
 from reasoning_store.ledger.view_records import SummaryRow
 
 from .compacting import compact

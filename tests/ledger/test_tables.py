@@ -12,24 +12,22 @@ from sqlalchemy.dialects import sqlite
 
 from reasoning_store.conversation.blocks import Counts, Message
 from reasoning_store.ledger import (
+    appends,
     branches,
     budgets,
+    encode,
     history,
     message_columns,
+    origins,
     profiles,
+    removal,
     sessions,
+    stored_compactions,
+    stored_drafts,
     views,
 )
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import NewMessage
-from reasoning_store.ledger.rows import (
-    compaction_rows,
-    draft_rows,
-    encode,
-    erasure_rows,
-    message_rows,
-    origins,
-)
 from reasoning_store.ledger.tables import metadata
 from reasoning_store.ledger.transfer import load
 from tests.properties import each, examples
@@ -86,13 +84,13 @@ STATEMENTS = {
     for module in (
         branches,
         budgets,
-        compaction_rows,
-        draft_rows,
-        erasure_rows,
+        stored_compactions,
+        stored_drafts,
+        removal,
         history,
         message_columns,
         load,
-        message_rows,
+        appends,
         origins,
         profiles,
         views,

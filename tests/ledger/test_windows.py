@@ -23,9 +23,9 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.errors import InvalidCall, NotFound
 from reasoning_store.ledger import history as history_module
+from reasoning_store.ledger import windows
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewMessage, StoredRow
-from reasoning_store.ledger.rows import windows
 from tests.properties import examples
 
 from .histories import answered, answers, asks, new_session, said, stored_messages

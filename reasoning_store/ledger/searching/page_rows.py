@@ -13,15 +13,15 @@ from reasoning_store.conversation.blocks import Origin
 from reasoning_store.ledger.branches import COLUMNS as BRANCH_COLUMNS
 from reasoning_store.ledger.branches import decode_branch
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import Page, parsed, stored_rows
 from reasoning_store.ledger.message_columns import READ
 from reasoning_store.ledger.records import BranchRow, SessionRow, StoredRow
-from reasoning_store.ledger.rows.conditions import of_same_message
-from reasoning_store.ledger.rows.decode import Page, parsed, stored_rows
-from reasoning_store.ledger.rows.session_rows import COLUMNS, decode_sessions
+from reasoning_store.ledger.session_pages import COLUMNS, decode_sessions
 from reasoning_store.ledger.tables import (
     bodies,
     branches,
     messages,
+    of_same_message,
     origins,
     sessions,
     thinking_blocks,

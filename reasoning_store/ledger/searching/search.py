@@ -19,6 +19,7 @@ from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.conversation.validation import check_number
 from reasoning_store.ledger import history, sessions
 from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.owners import owner_params
 from reasoning_store.ledger.records import (
     BranchRow,
     MessagePlace,
@@ -27,7 +28,6 @@ from reasoning_store.ledger.records import (
     SessionRow,
     StoredRow,
 )
-from reasoning_store.ledger.rows.owner_rows import owner_params
 from reasoning_store.ledger.searching import page_rows, search_lookup, search_rows
 from reasoning_store.ledger.searching.search_lookup import ANSWER, THINKING, TITLE, Place, place_at
 from reasoning_store.ledger.searching.search_rows import Entry, UnindexedPart, texts_of

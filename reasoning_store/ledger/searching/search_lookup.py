@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Text, bindparam, cast, select, text, tuple_
 
 from reasoning_store.conversation.search_query import Query
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.rows.owner_rows import (
+from reasoning_store.ledger.owners import (
     HIGHEST,
     HIGHEST_BRANCH,
     OF_OWNER,

@@ -28,9 +28,8 @@ from sqlalchemy import (
 from reasoning_store.conversation.blocks import Message, TextBlock, ThinkingBlock
 from reasoning_store.conversation.search_words import distinct_words
 from reasoning_store.ledger.database.statement import Statement, by_dialect, driver
+from reasoning_store.ledger.owners import OF_OWNER
 from reasoning_store.ledger.records import Segment, StoredRow
-from reasoning_store.ledger.rows.conditions import at_position, in_range, of_same_message
-from reasoning_store.ledger.rows.owner_rows import OF_OWNER
 from reasoning_store.ledger.searching.search_lookup import (
     ANSWER,
     STEPS,
@@ -41,8 +40,11 @@ from reasoning_store.ledger.searching.search_lookup import (
     marks_of,
 )
 from reasoning_store.ledger.tables import (
+    at_position,
     branches,
+    in_range,
     messages,
+    of_same_message,
     search_entries,
     search_progress,
     sessions,

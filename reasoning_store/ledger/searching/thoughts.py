@@ -11,9 +11,8 @@ from sqlalchemy import Connection, bindparam, select, tuple_
 from reasoning_store.conversation.validation import check_number, check_text
 from reasoning_store.ledger.database.database import Database
 from reasoning_store.ledger.database.statement import Statement
-from reasoning_store.ledger.records import Page, SessionRow, StoredRow
-from reasoning_store.ledger.rows.decode import headers_of, parsed
-from reasoning_store.ledger.rows.owner_rows import (
+from reasoning_store.ledger.decode import headers_of, parsed
+from reasoning_store.ledger.owners import (
     HIGHEST,
     HIGHEST_BRANCH,
     OF_OWNER,
@@ -22,6 +21,7 @@ from reasoning_store.ledger.rows.owner_rows import (
     time_params,
     write_cursor,
 )
+from reasoning_store.ledger.records import Page, SessionRow, StoredRow
 from reasoning_store.ledger.searching import page_rows
 from reasoning_store.ledger.tables import messages, origins
 from reasoning_store.ledger.tables import sessions as sessions_table

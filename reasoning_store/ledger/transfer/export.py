@@ -11,17 +11,26 @@ from reasoning_store.conversation import codec
 from reasoning_store.ledger import (
     branches,
     budgets,
+    decode,
     history,
     profiles,
+    removal,
     sessions,
+    stored_compactions,
+    stored_drafts,
     withholdings,
 )
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.records import DraftRow, MessagePlace, Segment
-from reasoning_store.ledger.rows import compaction_rows, decode, draft_rows, erasure_rows
-from reasoning_store.ledger.rows.conditions import in_range, of_same_message, range_params
-from reasoning_store.ledger.tables import bodies, messages, settings_profiles
+from reasoning_store.ledger.tables import (
+    bodies,
+    in_range,
+    messages,
+    of_same_message,
+    range_params,
+    settings_profiles,
+)
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.transfer import lines
 from reasoning_store.ledger.transfer.lines import Line
@@ -55,7 +64,7 @@ def profile_lines(connection: Connection, owner: str | None) -> list[Line]:
 
 def session_keys_of(connection: Connection, owner: str) -> list[int]:
     """Return the keys of an owner's sessions, in the order in which exports have them."""
-    return sorted(erasure_rows.sessions_of(connection, owner))
+    return sorted(removal.sessions_of(connection, owner))
 
 
 def session_lines(connection: Connection, key: int) -> list[str]:
@@ -102,8 +111,8 @@ def _session_lines(connection: Connection, key: int) -> Iterator[Line]:
         for part in lineage.own_messages.pages():
             yield from _messages(connection, key, part, withheld)
     for lineage in lineages:
-        yield from map(_compaction, compaction_rows.all_of(connection, key, lineage.number))
-        draft = draft_rows.get(connection, key, lineage.number, now=session_row.updated_at)
+        yield from map(_compaction, stored_compactions.all_of(connection, key, lineage.number))
+        draft = stored_drafts.get(connection, key, lineage.number, now=session_row.updated_at)
         if draft is not None and draft.parts:
             yield _draft(draft)
     messages = sum(lineage.next_position - lineage.first for lineage in lineages)

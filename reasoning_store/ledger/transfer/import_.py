@@ -17,10 +17,9 @@ from reasoning_store.conversation.errors import (
     ReasoningStoreError,
 )
 from reasoning_store.conversation.withholding import WithheldPart
-from reasoning_store.ledger import compactions
+from reasoning_store.ledger import compactions, encode
+from reasoning_store.ledger.encode import EncodedMessage
 from reasoning_store.ledger.records import Count, DraftRow, MessagePlace, NewMessage
-from reasoning_store.ledger.rows import encode
-from reasoning_store.ledger.rows.encode import EncodedMessage
 from reasoning_store.ledger.transfer.lines import (
     BranchLine,
     CompactionLine,

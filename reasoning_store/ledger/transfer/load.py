@@ -15,19 +15,21 @@ from sqlalchemy import BigInteger, Connection, bindparam, func, select, update
 from reasoning_store.conversation import codec
 from reasoning_store.conversation.errors import Conflict, InvalidCall
 from reasoning_store.ledger import (
+    appends,
     audit_session,
     branches,
     profiles,
+    removal,
     sessions,
+    stored_compactions,
+    stored_drafts,
     withholdings,
 )
 from reasoning_store.ledger.database.statement import Statement
 from reasoning_store.ledger.records import BranchRow, DraftRow
-from reasoning_store.ledger.rows import compaction_rows, draft_rows, erasure_rows, message_rows
-from reasoning_store.ledger.rows.conditions import in_range, of_branch
 from reasoning_store.ledger.tables import branches as branches_table
 from reasoning_store.ledger.tables import compactions as compactions_table
-from reasoning_store.ledger.tables import messages, settings_profiles
+from reasoning_store.ledger.tables import in_range, messages, of_branch, settings_profiles
 from reasoning_store.ledger.tables import sessions as sessions_table
 from reasoning_store.ledger.transfer.import_ import (
     IncomingBranch,
@@ -108,7 +110,7 @@ def load(connection: Connection, owner: str, incoming: IncomingSession) -> Loade
         sessions.create(connection, incoming.row, begun_at=begun_at)
     elif encoding != incoming.encoding:
         raise Conflict("a session of this id was made meanwhile", hint="import again")
-    erasure_rows.lock(connection, key)
+    removal.lock(connection, key)
     sessions.get(connection, owner, incoming.line.id)
     new = 0
     for branch in incoming.branches.values():
@@ -211,7 +213,7 @@ def _append(connection: Connection, key: int, branch: int, new: Sequence[Incomin
     live = None if branch_row is None else branch_row[1]
     # A draft that was exported, and is the message now that it became.
     ending = live if live == encoded[0].columns["id"] else None
-    made = message_rows.append(
+    made = appends.append(
         connection,
         key,
         branch,
@@ -243,7 +245,7 @@ def _load_draft(connection: Connection, row: DraftRow) -> None:
         return
     if live is not None:
         raise Conflict("another reply is being recorded on this branch")
-    draft_rows.put(connection, row)
+    stored_drafts.put(connection, row)
 
 
 def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) -> None:
@@ -257,9 +259,9 @@ def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) 
         return
     lineage = branches.get(connection, key, branch.line.number)
     rows = [one.row for one in incoming.values()]
-    for number, detail in compaction_rows.placement_problems(rows, lineage.next_position):
+    for number, detail in stored_compactions.placement_problems(rows, lineage.next_position):
         raise LineError(incoming[number].number, InvalidCall(f"number {number} {detail}"))
-    stored = {row.number: row for row in compaction_rows.all_of(connection, key, lineage.number)}
+    stored = {row.number: row for row in stored_compactions.all_of(connection, key, lineage.number)}
     every = dict(stored)
     for row in rows:
         with at_line(incoming[row.number].number):
@@ -268,13 +270,13 @@ def _load_compactions(connection: Connection, key: int, branch: IncomingBranch) 
                 _check_turns(connection, key, lineage, row)
                 if not stored.keys() <= incoming.keys():
                     raise Conflict("other compactions are there")
-    by = compaction_rows.superseders(every.values())
+    by = stored_compactions.superseders(every.values())
     every = {number: replace(row, superseded_by=by.get(number)) for number, row in every.items()}
     this = {"key": key, "of": lineage.number}
     new = [row for number, row in every.items() if number not in stored]
     if new:
         _NEXT_COMPACTION.run(connection, {**this, "number": max(row.number for row in new) + 1})
-    compaction_rows.add(connection, key, new)
+    stored_compactions.add(connection, key, new)
     _CHANGE_COMPACTION.many(
         connection,
         [

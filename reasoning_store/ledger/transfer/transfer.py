@@ -10,11 +10,11 @@ from reasoning_store.conversation.errors import Conflict, InvalidCall, NotFound,
 from reasoning_store.ledger import profiles, sessions
 from reasoning_store.ledger.database import driver_errors
 from reasoning_store.ledger.database.database import Database
+from reasoning_store.ledger.encode import EncodedMessage
+from reasoning_store.ledger.keys import Clock, share_up_to
 from reasoning_store.ledger.message_columns import EXPORTED
 from reasoning_store.ledger.messages import Messages
 from reasoning_store.ledger.records import Count, Imported, NewMessage
-from reasoning_store.ledger.rows.encode import EncodedMessage
-from reasoning_store.ledger.rows.keys import Clock, share_up_to
 from reasoning_store.ledger.transfer import export, lines, load
 from reasoning_store.ledger.transfer.import_ import (
     IncomingSession,

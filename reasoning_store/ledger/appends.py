@@ -3,7 +3,7 @@
 Everything slow (tokens, JSON, digests) is done before: what comes here is columns. The branch
 row is locked first. It holds the next position, so positions have the order of the commits and no
 gap. A branch that waits for a message (``instead_of``) becomes current with it; with a draft it
-became that before (``draft_rows``).
+became that before (``stored_drafts``).
 
 SQLite reads the branch, inserts and moves the branch on in the caller's ``BEGIN IMMEDIATE``.
 PostgreSQL does the same in one statement, the function ``append_messages`` of the migrations. It
@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, insert, null, select, update
 
+from reasoning_store.ledger import origins
 from reasoning_store.ledger.database.statement import Statement, driver, quoted, schema_of
+from reasoning_store.ledger.encode import BODY, THINKING, EncodedMessage
 from reasoning_store.ledger.message_columns import NAMES
 from reasoning_store.ledger.records import ReasoningUsed
-from reasoning_store.ledger.rows import origins
-from reasoning_store.ledger.rows.encode import BODY, THINKING, EncodedMessage
 from reasoning_store.ledger.sessions import TOUCH_SESSION, change
 from reasoning_store.ledger.tables import (
     bodies,
@@ -186,19 +186,19 @@ def _append_on_postgres(
     now: int,
 ) -> int | None:
     # Positions are those of the batch alone; the function adds what stands before.
-    message_rows, texts, thoughts, numbers = [], [], [], []
+    heads, texts, thoughts, numbers = [], [], [], []
     for position, item in enumerate(encoded, 1):
         place: dict[str, Any] = {"position": position}
-        message_row = {**place, **item.columns}
-        message_row["digest"] = "\\x" + message_row["digest"].hex()
-        message_row["made_by"] = item.origin and item.origin[1]
-        message_rows.append(_without_nulls(message_row))
+        head = {**place, **item.columns}
+        head["digest"] = "\\x" + head["digest"].hex()
+        head["made_by"] = item.origin and item.origin[1]
+        heads.append(_without_nulls(head))
         texts.append(_without_nulls(place | item.body))
         thoughts += [_without_nulls(place | row) for row in item.thinking]
         if (echo := item.entry.echo) is not None:
             place["client_group"] = echo.group
             numbers += [{**place, "number": number} for number in echo.numbers]
-    rows = (_json(message_rows), _json(texts), _json(thoughts) if thoughts else None)
+    rows = (_json(heads), _json(texts), _json(thoughts) if thoughts else None)
     used = _reasoning_used(encoded)
     used_up = (used.reported, used.counted, used.unreported)
     known = _json(numbers) if numbers else None

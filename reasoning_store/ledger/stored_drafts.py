@@ -2,7 +2,7 @@
 
 A draft is one row, and parts that are only ever added at the end; it has no position of its
 own, no count and no digest. ``branches.draft`` names the live one, so that an append sees it
-in the row that it has to lock anyway (``message_rows``).
+in the row that it has to lock anyway (``appends``).
 
 A draft ends in one of three ways. Its recorder ends it, by an append that deletes it. Its
 recorder drops it. Or another writer ends it. That writer first claims the draft, so that nothing
@@ -30,11 +30,17 @@ from reasoning_store.conversation.identity import Asked
 from reasoning_store.ledger import sessions
 from reasoning_store.ledger.branches import check_branch, no_branch
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import UNREADABLE, parsed
+from reasoning_store.ledger.encode import MOST_OF_DRAFT, annotations_json, fits_text_column
 from reasoning_store.ledger.records import Arrival, BranchRow, DraftRow, NewParts
-from reasoning_store.ledger.rows.conditions import of_branch
-from reasoning_store.ledger.rows.decode import UNREADABLE, parsed
-from reasoning_store.ledger.rows.encode import MOST_OF_DRAFT, annotations_json, fits_text_column
-from reasoning_store.ledger.tables import branches, compactions, draft_parts, drafts, messages
+from reasoning_store.ledger.tables import (
+    branches,
+    compactions,
+    draft_parts,
+    drafts,
+    messages,
+    of_branch,
+)
 
 LEASE = 30.0
 """Seconds for which a draft is its recorder's without a word from it; then it is a message

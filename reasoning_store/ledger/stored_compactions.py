@@ -17,10 +17,9 @@ from reasoning_store.conversation.blocks import EXACTNESS, Counts
 from reasoning_store.conversation.errors import CorruptRow, NotFound
 from reasoning_store.conversation.validation import check_number, describe
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.decode import EXACTNESS_OF, UNREADABLE, parsed
 from reasoning_store.ledger.records import MOST_NUMBER
-from reasoning_store.ledger.rows.conditions import of_branch
-from reasoning_store.ledger.rows.decode import EXACTNESS_OF, UNREADABLE, parsed
-from reasoning_store.ledger.tables import compactions
+from reasoning_store.ledger.tables import compactions, of_branch
 from reasoning_store.ledger.view_records import (
     ActiveCompactions,
     Cleared,

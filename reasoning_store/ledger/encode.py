@@ -7,8 +7,10 @@ Knows blocks, codec and the columns' forms (``tables`` describes them); runs no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple, TypeGuard
 
 from reasoning_store.conversation import codec, placeholders
@@ -23,14 +25,13 @@ from reasoning_store.conversation.blocks import (
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.thinking_header import HIDDEN, READABLE, ThinkingHeader
 from reasoning_store.conversation.validation import check_text
+from reasoning_store.ledger import keys
+from reasoning_store.ledger.keys import origin_number
 from reasoning_store.ledger.message_columns import MessageParts, encode_columns
 from reasoning_store.ledger.records import (
     NewMessage,
     ReasoningUsed,
 )
-from reasoning_store.ledger.rows import keys
-from reasoning_store.ledger.rows.digests import digest, in_order
-from reasoning_store.ledger.rows.keys import origin_number
 
 BODY = ("text", "data", "sent")
 THINKING = ("ordinal", "tokens", "source_field", "thought", "data", "is_hidden")
@@ -302,3 +303,23 @@ def _thinking_row(known: ThinkingHeader, block: ThinkingBlock) -> dict[str, Any]
         "data": codec.dumps(data) if data else None,
         "is_hidden": int(block.is_hidden),
     }
+
+
+def digest(columns: Iterable[str | None]) -> bytes:
+    """Return 16 bytes of BLAKE2b over columns, each with its length before it.
+
+    The columns hold all that is stored of a message, and equal messages have equal digests. Of what
+    an application gave as JSON the order of keys does not count (``in_order``).
+    """
+    columns = list(columns)
+    lengths = ",".join(["-" if text is None else str(len(text)) for text in columns])
+    whole = f"{lengths};{''.join([text for text in columns if text is not None])}"
+    return blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def in_order(text: str) -> str:
+    """Return stored JSON with its keys sorted, to be digested."""
+    return _sorted(codec.loads(text))
+
+
+_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode

@@ -8,7 +8,7 @@ from reasoning_store.conversation import codec
 from reasoning_store.conversation.blocks import Origin
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.ledger.database.statement import Statement, by_dialect
-from reasoning_store.ledger.rows.decode import parsed
+from reasoning_store.ledger.decode import parsed
 from reasoning_store.ledger.tables import origins
 
 _o = origins.c

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam
 
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.validation import check_text
-from reasoning_store.ledger.rows.keys import owner_key
+from reasoning_store.ledger.keys import owner_key
 from reasoning_store.ledger.tables import sessions
 
 HIGHEST = (1 << 63) - 1

@@ -35,30 +35,27 @@ from reasoning_store.conversation.blocks import Counts, Message, TextBlock
 from reasoning_store.conversation.errors import CorruptRow
 from reasoning_store.conversation.message_flags import HAS_CALL, HAS_RESPONSE, RECORDED
 from reasoning_store.conversation.tool_pairs import ToolBlock, tool_blocks
-from reasoning_store.ledger import branches, sessions
+from reasoning_store.ledger import branches, decode, erased_pairs, sessions
+from reasoning_store.ledger import encode as columns
 from reasoning_store.ledger.database.statement import Statement
+from reasoning_store.ledger.erased_pairs import ToolRow
 from reasoning_store.ledger.message_columns import CHANGED_BY_ERASURE
+from reasoning_store.ledger.owners import HIGHEST, OF_OWNER, owner_params
 from reasoning_store.ledger.records import BranchRow, Deleted, MessagePlace, NewMessage, StoredRow
-from reasoning_store.ledger.rows import decode, pairs
-from reasoning_store.ledger.rows import encode as columns
-from reasoning_store.ledger.rows.conditions import (
-    at_position,
-    has_flag,
-    in_range,
-    of_branch,
-    of_same_message,
-    range_params,
-)
-from reasoning_store.ledger.rows.owner_rows import HIGHEST, OF_OWNER, owner_params
-from reasoning_store.ledger.rows.pairs import ToolRow
 from reasoning_store.ledger.searching import search_rows
 from reasoning_store.ledger.tables import (
+    at_position,
     bodies,
     compactions,
     drafts,
     echoes,
+    has_flag,
+    in_range,
     messages,
+    of_branch,
+    of_same_message,
     origins,
+    range_params,
     settings_profiles,
     thinking_blocks,
     withholdings,
@@ -203,7 +200,7 @@ class Change:
 
 
 def to_empty(connection: Connection, key: int, branch: int, position: int) -> list[Change]:
-    """Return how a message is erased, with what belongs to it (``pairs``)."""
+    """Return how a message is erased, with what belongs to it (``erased_pairs``)."""
     branches.check_branch(branch)
     lineages = branches.all_of(connection, key)
     lineage = next((one for one in lineages if one.number == branch), None)
@@ -219,7 +216,7 @@ def to_empty(connection: Connection, key: int, branch: int, position: int) -> li
 
     start = MessagePlace(branches.segment_at(lineage, position).branch, position)
     changes = []
-    for place in sorted(pairs.erased_together(start, lineages, tool_rows)):
+    for place in sorted(erased_pairs.erased_together(start, lineages, tool_rows)):
         row = _ROLE.row(connection, _params(key, place))
         role = None if row is None else decode.ROLES.get(row[0])
         if role is None:

@@ -1,1 +1,0 @@
-"""Rows: values as columns and back, and the statements that several subjects share."""
