@@ -313,6 +313,8 @@ def read_withheld(
     connection: Connection, key: int, branch: int
 ) -> dict[int, tuple[WithheldPart, ...]]:
     """Return by its position what is left out of each message of a branch."""
+    if not withholdings.of_session(connection, key):
+        return {}
     return withholdings.parts_of(connection, key, branches.get(connection, key, branch))
 
 

@@ -23,7 +23,7 @@ from reasoning_store.conversation.validation import check_position, check_text
 from reasoning_store.conversation.withholding import BLOCK, SEAL, WithheldPart
 from reasoning_store.egress.refusals import Act, Explanation, explain_refusal
 from reasoning_store.egress.refused_blocks import error_text, find_refused, search_refused
-from reasoning_store.egress.request import Request, source_of
+from reasoning_store.egress.request import Request, source_of, written_messages
 from reasoning_store.egress.request_places import Place
 from reasoning_store.egress.selection import judge
 from reasoning_store.egress.token_counts import FRAMING
@@ -119,7 +119,7 @@ class SessionRecovery:
         if explained is None:
             return Recovery(request=None, reason="the refusal is not known")
         of = _Refused(self._branch.view, request)
-        if of.again.body != request.body:
+        if written_messages(of.again) != written_messages(request):
             why = "the request is not one of this conversation as it is now; build it again"
             return Recovery(request=None, act=explained.act, reason=why)
         if explained.act == "resend":

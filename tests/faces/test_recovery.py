@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.testing import Record, refusal, response
-from tests.egress.targets import TARGETS, Target, signed
+from tests.egress.targets import TARGETS, Target, named_call, signed, summary
 from tests.properties import each, is_thorough
 
 STEPS = 20
 BY_NAME = {str(target): target for target in TARGETS}
 CLAUDE = Target("anthropic", "claude-opus-5", "anthropic.messages", signed)
 BINDS = BY_NAME["anthropic claude-opus-5-5 anthropic.messages"]
+DROPS = Target("openai", "gpt-6.2-sol", "openai.responses", summary, call_metadata=named_call)
 RESPONSES = BY_NAME["openai gpt-5.6 openai.responses"]
 GEMINI = BY_NAME["google gemini-3-pro gemini.generate_content"]
 DEEPSEEK = BY_NAME["deepseek deepseek-v4 openai.chat"]
@@ -234,6 +235,24 @@ def test_no_request_to_a_maker_that_binds_thoughts_is_refused(
                 loop.answer(f"s{n}", request, calls=int(step == "step"))
                 if step == "end":
                     session.append(rs.user(f"And {n}?"))
+
+
+@each("target", [BINDS, DROPS])
+def test_a_change_of_the_prefix_is_warned_of(target: Target) -> None:
+    """A maker that refuses the thoughts after it, and one that drops them in silence."""
+    with rs.Store("sqlite://") as store:
+        loop = start(store, target)
+        for n in range(3):
+            loop.answer(f"s{n}", loop.request())
+        request = loop.session.build_request(**target.to, system="Be brief.")
+
+        assert {verdict.rule for verdict in request.verdicts} == {"bound"}
+        (said,) = (one.text for one in request.warnings if one.code == "binding")
+        assert "system or tools have changed" in said
+        assert "the reasoning after that is left out" in said
+        assert loop.session.usage(**target.to, system="Be brief.").effective == int(
+            str(request.tokens)
+        )
 
 
 def test_a_long_loop_breaks_no_prefix() -> None:
