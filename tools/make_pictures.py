@@ -83,10 +83,6 @@ class Terminal:
             row = self.rows[-1]
             if token[2] == "m":
                 self.style = self.style.after([int(code or 0) for code in token[1].split(";")])
-            elif token[2] == "K":
-                del row[self.column :]
-            elif token[2] == "G":
-                self.column = 0
             elif token[2] is not None:
                 raise ValueError(f"the terminal has no {token[0]!r}")
             elif token[0] == "\n":

@@ -6,7 +6,6 @@ read back from the store, but for the pieces of the streams.
 
 from __future__ import annotations
 
-import copy
 import io
 import json
 import shlex
@@ -26,11 +25,9 @@ from reasoning_store import (
     InvalidCall,
     Message,
     NotFound,
-    ReasoningChunk,
     Session,
     Store,
     TextBlock,
-    TextChunk,
     ThinkingBlock,
     ToolResponseBlock,
     assistant,
@@ -39,7 +36,7 @@ from reasoning_store import (
 )
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call
-from reasoning_store.cli.demo_stage import Stage, TypedReply
+from reasoning_store.cli.demo_stage import Stage
 from reasoning_store.cli.output import plural, print_answer
 from reasoning_store.cli.program import PROGRAM
 from reasoning_store.conversation.codec import argument_text, message_to_json
@@ -50,8 +47,6 @@ from reasoning_store.testing import refusal, stream
 _NAME = "demo"
 LIMIT = 1000
 """A context window that this conversation fills by half."""
-_PIECE = 4
-"""The most letters of a piece, where a reply types itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +123,19 @@ def run_demo(call: Call, folder: str | None, speed: float) -> None:
         session = store.session(_NAME, create=True, title="The demo")
         page = place / "demo.html"
         database = call.db if call.db_was_named and call.db else str(place / "demo.db")
-        with stage.keys():
-            _record_replies(stage, session)
-            _meet_strict_server(stage, session)
-            _look_at_request(stage, session)
-            _write_page(page, session)
-            _show_next_steps(stage, database, page)
-        data = _demo_data(session) if call.json else {}
+        _record_replies(stage, session)
+        _meet_strict_server(stage, session)
+        _look_at_request(stage, session)
+        _write_page(page, session)
+        _show_next_steps(stage, database, page)
+        usage = session.usage(limit=LIMIT)
+        data = {
+            "effective": usage.effective,
+            "raw": usage.raw,
+            "limit": LIMIT,
+            "messages": [message_to_json(item.message) for item in session.history()],
+            "request": session.build_request().body,
+        }
     print_answer(call, {**data, "database": database, "page": str(page)})
 
 
@@ -168,22 +169,8 @@ def _open_database(call: Call, otherwise: Path) -> Store:
     )
 
 
-def _demo_data(session: Session) -> dict[str, Any]:
-    """Return what the demo came to, for a program."""
-    usage = session.usage(limit=LIMIT)
-    return {
-        "effective": usage.effective,
-        "raw": usage.raw,
-        "limit": LIMIT,
-        "messages": [message_to_json(item.message) for item in session.history()],
-        "request": session.build_request().body,
-    }
-
-
 def _record_replies(stage: Stage, session: Session) -> None:
     stage.scene("1. Four models, each with its thinking in another place")
-    if stage.plays:
-        stage.line("A yellow text is what the model streams. Enter skips ahead.", "dim")
     for turn in TURNS:
         stage.line()
         stage.line(turn.title, "bold")
@@ -203,25 +190,12 @@ def _record_replies(stage: Stage, session: Session) -> None:
 def _record_reply(
     stage: Stage, session: Session, turn: Turn, events: Sequence[dict[str, Any]]
 ) -> Message:
-    """Record a stream as the reply; it types itself, or is written as it came and was stored."""
-    typed = TypedReply(stage)
-
-    def arriving() -> Iterator[dict[str, Any]]:
-        for event in _cut_events(events) if stage.plays else events:
-            if stage.plays:
-                typed.arrive("".join(text for _, text in _pieces(_deltas(event), _TYPED)))
-            yield event
-
+    """Record a stream as the reply, and show how it came and what was stored."""
     request = session.build_request(provider=turn.provider, model=turn.model, api=turn.api)
-    with session.record(arriving(), request=request) as reply:
-        for chunk in reply:
-            if stage.plays and isinstance(chunk, TextChunk | ReasoningChunk) and chunk.text:
-                typed.settle("answer" if isinstance(chunk, TextChunk) else "thought", chunk.text)
+    with session.record(iter(events), request=request) as reply:
+        list(reply)
     assert reply.stored is not None
     message = session.get(reply.stored.position).message
-    if stage.plays:
-        typed.end()
-        return message
     for number, line in enumerate(_on_the_wire(events)):
         stage.labelled("" if number else "wire", line)
     for block in message.thinking:
@@ -324,27 +298,12 @@ def _program_name() -> str:
     return PROGRAM
 
 
-_TYPED = ("content", "reasoning_content", "thinking", "text", "signature")
-_ON_THE_WIRE = (*_TYPED, "name", "arguments")
-
-
-def _cut_events(events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the events with their texts in pieces of a few letters."""
-    for event in events:
-        field = next((name for name, _ in _pieces(_deltas(event), _TYPED[:-1])), None)
-        if field is None:
-            yield event
-            continue
-        text = _deltas(event)[0][field]
-        for at in range(0, len(text), _PIECE):
-            piece = copy.deepcopy(event)
-            _deltas(piece)[0][field] = text[at : at + _PIECE]
-            yield piece
+_ON_THE_WIRE = tuple("content reasoning_content thinking text signature name arguments".split())
 
 
 def _on_the_wire(events: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield the pieces of a stream, joined where pieces of one field follow each other."""
-    pieces = (piece for event in events for piece in _pieces(_deltas(event), _ON_THE_WIRE))
+    pieces = (piece for event in events for piece in _pieces(_deltas(event)))
     for field, together in groupby(pieces, key=itemgetter(0)):
         yield f"{field}: {' '.join(repr(text) for _, text in together)}"
 
@@ -354,17 +313,15 @@ def _deltas(event: dict[str, Any]) -> list[Any]:
     return [choice["delta"] for choice in event.get("choices", ())] or [event.get("delta")]
 
 
-def _pieces(value: Any, fields: Sequence[str], field: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts of these fields in a value, each with its field, however deep it lies."""
+def _pieces(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the texts in a value that show, each with its field, however deep it lies."""
     if isinstance(value, str):
-        if value and field in fields:
+        if value and field in _ON_THE_WIRE:
             yield field, value
-    elif isinstance(value, dict):
-        for name, inside in value.items():
-            yield from _pieces(inside, fields, name)
-    elif isinstance(value, list):
-        for inside in value:
-            yield from _pieces(inside, fields, field)
+    elif isinstance(value, dict | list):
+        inside = value.items() if isinstance(value, dict) else ((field, one) for one in value)
+        for name, one in inside:
+            yield from _pieces(one, name)
 
 
 def _ingress_notes(message: Message) -> Iterator[str]:

@@ -49,21 +49,6 @@ def test_the_picture_of_the_demo_shows_every_line_of_the_demo(
     ]
 
 
-def test_a_reply_types_itself_with_tags_that_vanish(
-    tool: ModuleType, recording: list[tuple[float, str]]
-) -> None:
-    terminal = tool.Terminal()
-    seen: set[str] = set()
-    for piece in re.split(r"(?=\x1b\[G)", "".join(text for _, text in recording)):
-        terminal.write(piece)
-        seen.update("".join(text for text, _ in row) for row in terminal.lines()[-2:])
-    last = "\n".join("".join(text for text, _ in row) for row in terminal.lines())
-
-    assert any("<think>" in line for line in seen)
-    assert any("</think>" in line for line in seen)
-    assert "think>" not in last
-
-
 def test_a_drawn_line_is_seen_from_its_first_frame_to_its_last(tool: ModuleType) -> None:
     """Typed, replaced, and scrolled: well-formed, with nothing to load."""
     hello, bye = (("hello", "b"),), (("bye <b>", "c1"),)

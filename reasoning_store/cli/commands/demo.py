@@ -27,7 +27,7 @@ from reasoning_store.cli.command import Call, Command
 def demo(call: Call, folder: str | None, speed: float) -> None:
     """Show how thinking is stored and sent, in a minute.
 
-    It needs no key and no network. At a terminal, Enter skips ahead. A database with the session
+    It needs no key and no network. A database with the session
     `demo` and a page of HTML are left in a folder; --db names another database.
     """
     from reasoning_store.cli import demo_story
