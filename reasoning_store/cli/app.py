@@ -73,19 +73,20 @@ WORDS = {
     cls=Group, lazy=COMMANDS, sections=SECTIONS, words=WORDS, invoke_without_command=True
 )
 @click.version_option(__version__, prog_name="reasoning-store")
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.option("--json", is_flag=True, help="Answer in JSON.")
 @click.pass_context
-def app(context: click.Context, as_json: bool) -> None:
+def app(context: click.Context, json: bool) -> None:
     """Keep every thought, send only what you choose, and see it before you send it.
 
-    Without a command, show what is in the database.
+    Without a command, show what is in the database; FILE in front of a command names it. To
+    explain a refused request, no database is needed: reasoning-store explain TEXT.
 
     A file gives options their defaults: ~/.config/reasoning-store/config.toml, or the one that
     REASONING_STORE_CONFIG names. A variable gives a setting its value for all sessions:
     REASONING_STORE_EFFORT=high.
     """
     call = current_call(context)
-    call.json = call.json or as_json
+    call.json = call.json or json
     if context.invoked_subcommand is None:
         from reasoning_store.cli.commands.status import print_status
 

@@ -7,8 +7,9 @@ have one that needs no name.
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,7 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from reasoning_store import InvalidCall
-from reasoning_store.cli.configuration import Configuration
+from reasoning_store.cli.configuration import check_keys
 from reasoning_store.cli.exit_codes import Exit
 
 _WHOLE = 1000
@@ -37,7 +38,6 @@ class Call:
     json: bool = False
     command: str = ""
     """The words that name the command, e.g. ``sessions list``."""
-    configuration: Configuration = field(default_factory=Configuration)
     exit: Exit = Exit.DONE
     """The exit code; it stays the same when the reader of a pipe leaves early."""
     if_interrupted: str = "nothing was left half done"
@@ -51,18 +51,15 @@ def current_call(context: click.Context) -> Call:
     return call
 
 
-def words_of(context: click.Context, *more: str | None) -> tuple[str, ...]:
-    """Return the words that name the command of a context, without the program's."""
-    return (*context.command_path.split()[1:], *filter(None, more))
-
-
-def _remember_option(context: click.Context, option: click.Parameter, value: Any) -> None:
+def remember_option(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Remember the value of an option in the call."""
     if value and option.name is not None:
         setattr(current_call(context), option.name, value)
+    return value
 
 
 def _remember_database(context: click.Context, option: click.Parameter, value: Any) -> None:
-    _remember_option(context, option, value)
+    remember_option(context, option, value)
     if value:
         source = context.get_parameter_source("db")
         current_call(context).db_was_named = source is ParameterSource.COMMANDLINE
@@ -98,16 +95,6 @@ def walk_commands(
             yield from walk_commands(below, (*path, name))
 
 
-def _write_examples(
-    examples: Sequence[str], ctx: click.Context, formatter: click.HelpFormatter
-) -> None:
-    program = ctx.find_root().info_name
-    if examples:
-        with formatter.section("Examples"):
-            for example in examples:
-                formatter.write(f"{'':{formatter.current_indent}}{program} {example}\n")
-
-
 class Command(click.Command):
     """A command, with ``--json`` and ``--db``.
 
@@ -127,7 +114,7 @@ class Command(click.Command):
                 ["--json"],
                 is_flag=True,
                 expose_value=False,
-                callback=_remember_option,
+                callback=remember_option,
                 help="Answer in JSON.",
             ),
             database_option(),
@@ -140,10 +127,9 @@ class Command(click.Command):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        if parent is not None:
-            words = words_of(parent, info_name)
-            extra["default_map"] = current_call(parent).configuration.of_command(words, self.params)
-        return super().make_context(info_name, args, parent, **extra)
+        context = super().make_context(info_name, args, parent, **extra)
+        check_keys(context)
+        return context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -154,10 +140,14 @@ class Command(click.Command):
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        _write_examples(self.examples, ctx, formatter)
+        program = ctx.find_root().info_name
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':{formatter.current_indent}}{program} {example}\n")
 
     def invoke(self, ctx: click.Context) -> Any:
-        current_call(ctx).command = " ".join(words_of(ctx))
+        current_call(ctx).command = ctx.command_path.partition(" ")[2]
         return super().invoke(ctx)
 
 
@@ -197,9 +187,7 @@ class Group(click.Group):
         **extra: Any,
     ) -> click.Context:
         context = super().make_context(info_name, args, parent, **extra)
-        if parent is not None:
-            known = self.list_commands(context)
-            current_call(parent).configuration.check_commands(words_of(context), known)
+        check_keys(context)
         return context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -215,24 +203,11 @@ class Group(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.parent is None and args and args[0] not in self.list_commands(ctx):
+            args = ["--db", *args] if os.path.isfile(args[0]) else args
         if self.default is not None and self._means_default(ctx, self.default, args[:1]):
             args = [self.default, *args]
         return super().parse_args(ctx, args)
-
-    def _find_default(self, ctx: click.Context) -> tuple[click.Command, click.Context] | None:
-        """Return the command that needs no name, and the group's context as its own."""
-        if self.default is None:
-            return None
-        command = self.get_command(ctx, self.default)
-        assert command is not None
-        return command, click.Context(command, parent=ctx.parent, info_name=ctx.info_name)
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_usage(ctx, formatter)
-        if (found := self._find_default(ctx)) is not None:
-            command, context = found
-            words = " ".join(command.collect_usage_pieces(context))
-            formatter.write_usage(context.command_path, words, prefix="       ")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section, those of none last."""
@@ -245,30 +220,20 @@ class Group(click.Group):
                 with formatter.section(title):
                     formatter.write_dl(rows, col_max=max(map(len, names)))
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, and the options of the one that needs no name."""
-        super().format_options(ctx, formatter)
-        if (found := self._find_default(ctx)) is not None:
-            command, context = found
-            options = [one for one in command.params if isinstance(one, click.Option)]
-            records = [one.get_help_record(context) for one in options]
-            with formatter.section(f"Options of {self.default} (you may leave the word out)"):
-                formatter.write_dl([record for record in records if record is not None])
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found = self._find_default(ctx)
-        if found is not None and isinstance(found[0], Command):
-            _write_examples(found[0].examples, ctx, formatter)
+        if self.default is not None:
+            named = f"{ctx.command_path} {self.default}"
+            formatter.write_paragraph()
+            formatter.write_text(f"Without a command: {named}; {named} --help has its options.")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the commands, and the words that the one without a name takes first."""
         offered = super().shell_complete(ctx, incomplete)
-        if (found := self._find_default(ctx)) is not None:
-            command, context = found
-            offered += command.shell_complete(context, incomplete)
-            first = next((one for one in command.params if isinstance(one, click.Argument)), None)
-            if first is not None and not incomplete.startswith("-"):
-                offered += first.shell_complete(context, incomplete)
+        if self.default is not None and (command := self.get_command(ctx, self.default)):
+            below = click.Context(command, parent=ctx.parent, info_name=ctx.info_name)
+            firsts = [one for one in command.params if isinstance(one, click.Argument)][:1]
+            for one in (command, *(firsts if not incomplete.startswith("-") else ())):
+                offered += one.shell_complete(below, incomplete)
         return list({item.value: item for item in offered}.values())
 
     def _means_default(self, ctx: click.Context, default: str, first: list[str]) -> bool:

@@ -43,6 +43,14 @@ def _complete_stored(
         return []  # a shell has no place for an error
 
 
+def complete_api(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    from reasoning_store.wire import contract_lookup
+
+    return _matching_words(contract_lookup.apis(), incomplete)
+
+
 def complete_provider(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
@@ -68,22 +76,13 @@ def complete_change(
 def complete_setting(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Offer the session first, and settings."""
+    """Offer the session first, and what the words of the command name."""
     is_named = any(map(context.params.get, ("words", "profile", "default")))
     sessions = [] if is_named else complete_session(context, parameter, incomplete)
-    if context.info_name == "set":
-        return sessions + complete_change(context, parameter, incomplete)
+    own = {"set": complete_change, "use": complete_profile}.get(context.info_name or "")
+    if own is not None:
+        return sessions + own(context, parameter, incomplete)
     return sessions + _matching_words(_keys("", incomplete), incomplete)
-
-
-def complete_use(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Offer the session first, and profiles."""
-    sessions = (
-        [] if context.params.get("words") else complete_session(context, parameter, incomplete)
-    )
-    return sessions + complete_profile(context, parameter, incomplete)
 
 
 def _keys(end: str, incomplete: str) -> Iterable[str]:

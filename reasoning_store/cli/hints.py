@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from reasoning_store.cli.command import Call, Group, current_call, walk_commands, words_of
+from reasoning_store.cli.command import Call, Group, walk_commands
+from reasoning_store.cli.configuration import configuration_path
 from reasoning_store.cli.program import PROGRAM
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def command_line(call: Call, *words: str, of_owner: bool = False, hide: bool = F
         more += ["--owner", call.owner]
     if call.db_was_named and call.db is not None:
         more += ["--db", "URL" if hide else call.db]
-    return _join([*words, *more])
+    return shlex.join([PROGRAM, *map(_hide_password, [*words, *more])])
 
 
 def for_command_line(call: Call, hint: str | None, *, hide: bool = False) -> str | None:
@@ -95,13 +96,8 @@ def _about_default(error: click.UsageError) -> str | None:
         if source is ParameterSource.ENVIRONMENT:
             return f"the variable {error.param.envvar}: {error.message}"
         if source is ParameterSource.DEFAULT_MAP:
-            configuration = current_call(error.ctx).configuration
-            return f"{configuration.place_of(words_of(error.ctx), error.param)}: {error.message}"
+            return f"{configuration_path()}: {error.param.name}: {error.message}"
     return None
-
-
-def _join(words: Sequence[str]) -> str:
-    return shlex.join([PROGRAM, *map(_hide_password, words)])
 
 
 def _hide_password(word: str) -> str:

@@ -15,14 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite, nan
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from reasoning_store import InvalidCall
-from reasoning_store.cli.command import current_call
+from reasoning_store.cli.command import remember_option
 from reasoning_store.cli.completion import (
+    complete_api,
     complete_change,
     complete_provider,
     complete_session,
@@ -37,19 +37,12 @@ from reasoning_store.ledger.database import files
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def remember_owner(
-    context: click.Context, option: click.Parameter, value: str | None
-) -> str | None:
-    """Remember the owner in the call."""
-    current_call(context).owner = value or ""
-    return value
-
-
 OWNER = click.option(
     "--owner",
     default="",
-    callback=remember_owner,
-    help="The owner of the sessions; default: the unnamed owner.",
+    envvar="REASONING_STORE_OWNER",
+    callback=remember_option,
+    help="The owner of the sessions; default: the unnamed owner.  [env: REASONING_STORE_OWNER]",
 )
 SESSION = click.argument("session_id", metavar="SESSION", shell_complete=complete_session)
 OPTIONAL_SESSION = click.argument(
@@ -105,6 +98,12 @@ takes_session = _where(SESSION, OWNER)
 """Gives a command ``where``: SESSION, --owner."""
 takes_place = _where(SESSION, OWNER, BRANCH)
 """Gives a command ``where``: SESSION, --owner, --branch."""
+takes_message = _where(
+    click.argument("session_id", metavar="SESSION:POSITION", shell_complete=complete_session),
+    OWNER,
+    BRANCH,
+)
+"""Gives a command ``where``: SESSION:POSITION, --owner, --branch."""
 takes_latest = _where(_OR_LATEST, OWNER)
 """Gives a command ``where``: [SESSION], by default the latest, --owner."""
 takes_branch = _where(_OR_LATEST, OWNER, BRANCH)
@@ -163,23 +162,6 @@ def takes_page(size: int) -> Decorator[Any]:
     return lambda command: limit(after(command))
 
 
-def _message_place(message: str, owner: str, branch: int | None) -> tuple[Where, int | str]:
-    """Return the session and the message of SESSION:POSITION; an id is a position, too."""
-    session_id, colon, position = message.rpartition(":")
-    if not colon or not session_id or not position:
-        raise InvalidCall(
-            f"{message!r} is not SESSION:POSITION", hint="for example chat-42:2, or SESSION:ID"
-        )
-    return Where(session_id, owner, branch), position_of(position)
-
-
-_MESSAGE = click.argument("message", metavar="SESSION:POSITION", shell_complete=complete_session)
-takes_message = gives(
-    "place", _message_place, ("message", "owner", "branch"), _MESSAGE, OWNER, BRANCH
-)
-"""Gives a command ``place``: SESSION:POSITION, --owner, --branch."""
-
-
 def _target_options(**target: str | None) -> dict[str, str | None]:
     """Return the target; warn of an unknown provider, which may be misspelt."""
     if any(target.values()):
@@ -189,12 +171,6 @@ def _target_options(**target: str | None) -> dict[str, str | None]:
         unknown = unknown_provider(find_target(**target, contracts=None))
         print_warnings([] if unknown is None else [unknown.text])
     return target
-
-
-if TYPE_CHECKING:
-    _ParamType = click.ParamType[Any]
-else:  # before click 8.4 it takes no parameter
-    _ParamType = click.ParamType
 
 
 def _tokens(value: object) -> int:
@@ -233,45 +209,13 @@ def limit_option(**more: Any) -> Decorator[Any]:
     )
 
 
-class _Position(_ParamType):
-    """A position, or the id of a message."""
-
-    name = "position"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and not _NUMBER.fullmatch(value):
-            return value
-        return click.IntRange(1).convert(value, param, ctx)
-
-
-POSITION = _Position()
-_NUMBER = re.compile(r"[-+]?[0-9]+")
-
-
-def position_of(word: str) -> int | str:
+def position_of(word: object) -> int | str:
     """Return the position or the id that a word is."""
-    found: int | str = POSITION.convert(word, None, None)
-    return found
+    text = str(word)
+    return int(text) if re.fullmatch(r"[-+]?\d+", text, re.ASCII) else text
 
 
-class _ApiName(_ParamType):
-    """The name of a protocol; the table of them is read where one is named."""
-
-    name = "protocol"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return _api_choice().convert(value, param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        return _api_choice().shell_complete(ctx, param, incomplete)
-
-
-def _api_choice() -> click.Choice[str]:
-    from reasoning_store.wire import contract_lookup
-
-    return click.Choice(contract_lookup.apis())
+POSITION = click.types.FuncParamType(position_of)
 
 
 _TARGET = (
@@ -283,7 +227,7 @@ _TARGET = (
         "--as",
         "--api",
         "api",
-        type=_ApiName(),
+        shell_complete=complete_api,
         metavar="PROTOCOL",
         help="The protocol, e.g. anthropic.messages.",
     ),
@@ -292,11 +236,10 @@ _TARGET = (
 _TARGET_NAMES = ("provider", "model", "api", "base_url")
 
 
-def _request_options(
-    changes: Sequence[str], system: str | None, tools: IO[bytes] | None, **target: str | None
-) -> dict[str, Any]:
+def _request_options(system: str | None, tools: IO[bytes] | None, **more: Any) -> dict[str, Any]:
+    changes = more.pop("with")
     return {
-        **_target_options(**target),
+        **_target_options(**more),
         "settings": parse_settings(changes),
         "system": system,
         "tools": None if tools is None else _read_tools(tools),
@@ -306,10 +249,9 @@ def _request_options(
 takes_request = gives(
     "asked",
     _request_options,
-    (*_TARGET_NAMES, "changes", "system", "tools"),
+    (*_TARGET_NAMES, "with", "system", "tools"),
     click.option(
         "--with",
-        "changes",
         multiple=True,
         metavar="KEY=VALUE",
         shell_complete=complete_change,
@@ -326,23 +268,21 @@ def parse_settings(changes: Sequence[str]) -> dict[str, Any]:
     """Return the settings written as KEY=VALUE; refuse a bad one (ERR-001)."""
     from reasoning_store.conversation import settings as _settings
 
-    made: dict[str, Any] = {}
-    for change in changes:
-        key, equals, value = change.partition("=")
-        if not equals:
-            raise InvalidCall(
-                f"{change!r} is not KEY=VALUE", hint="for example reasoning.includeInContext=true"
-            )
-        key = full_key(key)
-        made[key] = _settings.parse(key, value)
-    return made
+    pairs = (_split_pair(change, "includeInContext=true") for change in changes)
+    words = {full_key(key): value for key, value in pairs}
+    return {key: _settings.parse(key, value) for key, value in words.items()}
+
+
+def _split_pair(text: str, example: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise InvalidCall(f"{text!r} is not KEY=VALUE", hint=f"for example {example}")
+    return key, value
 
 
 def parse_fact(text: str) -> tuple[str, Any]:
     """Return the key and the value of KEY=VALUE; a value that is no JSON is a text."""
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise InvalidCall(f"{text!r} is not KEY=VALUE", hint="for example rating=1")
+    key, value = _split_pair(text, "rating=1")
     try:
         return key, json_values.parse(value)
     except json_values.Malformed:

@@ -185,10 +185,6 @@ class Page:
         elif is_for_person():
             self._console = rich_console(markup=False)
 
-    @property
-    def is_terminal(self) -> bool:
-        return self._console is not None
-
     def line(self, text: str = "", style: str = "") -> None:
         """Write lines; ``style`` is for a terminal."""
         text = printable(text)
@@ -198,15 +194,6 @@ class Page:
             from rich.text import Text
 
             self._console.print(Text(text, style=style), soft_wrap=True)
-
-    def rewrite_line(self, pieces: Sequence[tuple[str, str]]) -> None:
-        """Replace the line of the cursor, each piece in its style; for a terminal."""
-        if self._console is not None:
-            from rich.text import Text
-
-            sys.stdout.write("\x1b[G\x1b[K")  # a \r would be flushed at once, and flicker
-            line = Text.assemble(*((printable(text), style) for text, style in pieces))
-            self._console.print(line, end="", soft_wrap=True)
 
     def paragraph(self, prefix: str, text: str, style: str = "") -> None:
         """Write lines that all begin with ``prefix``; a terminal wraps them at its width."""

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from reasoning_store.cli.command import Call
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 PROGRAM = "reasoning-store"
 COMPLETION = "_REASONING_STORE_COMPLETE"
 """The variable by which a shell asks for the words that complete a line."""
-_COLLECTED_AFTER = 100_000
-"""New objects before the collector looks: it finds no garbage in modules that are imported."""
 _STOPPED_BY = {
     getattr(signal, name): text
     for name, text in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "hung up"))
@@ -35,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _prepare_streams()
     try:
         if arguments is None:
-            gc.set_threshold(_COLLECTED_AFTER)
+            gc.set_threshold(100_000)  # it finds no garbage in the modules that are imported
             _raise_on_signals(caught)
         from reasoning_store.cli.command import Call
 
@@ -46,8 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             hint = call.if_interrupted
             raise
         finally:
-            if arguments is None:
-                gc.freeze()  # the process ends, and the system takes what the collector would
             for number in caught:
                 signal.signal(number, signal.SIG_DFL)
     except (KeyboardInterrupt, _Stopped) as stop:
@@ -125,15 +121,15 @@ def _run_command(call: Call, words: list[str]) -> int:
 
     from reasoning_store import ReasoningStoreError
     from reasoning_store.cli import exit_codes, hints
-    from reasoning_store.cli.app import COMMANDS, app
+    from reasoning_store.cli.app import app
     from reasoning_store.cli.configuration import read_configuration
 
     if instruction := os.environ.get(COMPLETION):
         from click.shell_completion import shell_complete
 
+        given: dict[str, Any] = {"obj": call}
         with suppress(ReasoningStoreError, OSError):  # a shell has no place for an error
-            call.configuration = read_configuration()
-        given = {"obj": call, "default_map": call.configuration.of_program(app.params)}
+            given["default_map"] = read_configuration()
         return shell_complete(app, given, PROGRAM, COMPLETION, instruction)
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is written as an escape.
@@ -141,9 +137,7 @@ def _run_command(call: Call, words: list[str]) -> int:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     try:
-        call.configuration = read_configuration()
-        call.configuration.check_top(COMMANDS)
-        defaults = call.configuration.of_program(app.params)
+        defaults = read_configuration()
         with app.make_context(PROGRAM, words, obj=call, default_map=defaults) as context:
             app.invoke(context)
         return call.exit

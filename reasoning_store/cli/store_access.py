@@ -7,7 +7,9 @@ similar name.
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +19,6 @@ from typing import TYPE_CHECKING
 from reasoning_store import InvalidCall, NotFound, SchemaError
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call
-from reasoning_store.cli.folders import data_folder
 from reasoning_store.cli.output import print_note
 from reasoning_store.cli.progress import Progress
 from reasoning_store.ledger.database import files
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 _NAMES = 1000
 """The number of latest sessions among which a name is searched that is not an id."""
+_DATA_FOLDER = {
+    "win32": ("LOCALAPPDATA", "~/AppData/Local"),
+    "darwin": ("", "~/Library/Application Support"),
+}
+"""The variable that names the folder for a user's data, and the usual one."""
 LATEST = "@latest"
 """The name of the session with the latest message."""
-_PLACE = re.compile(r"(.+):(\d{1,18})", re.ASCII | re.DOTALL)
 _SCHEME = re.compile(r"(sqlite|postgres\w*)[:+]", re.IGNORECASE)
 
 
@@ -43,13 +48,15 @@ def database_url(call: Call) -> str:
 
 def default_path() -> Path:
     """Return the path of the user's own database, by the convention of the system."""
+    variable, usual = _DATA_FOLDER.get(sys.platform, ("XDG_DATA_HOME", "~/.local/share"))
     try:
-        return data_folder() / "reasoning-store" / "chat.db"
+        folder = Path(os.environ.get(variable) or usual).expanduser()
     except RuntimeError:
         raise InvalidCall(
             "this user has no home folder for a database",
             hint="--db sqlite:///chat.db names one",
         ) from None
+    return folder / "reasoning-store" / "chat.db"
 
 
 def database_file(call: Call) -> Path | None:
@@ -140,17 +147,30 @@ class Where:
             yield self._on_branch(find_session(call, owner, self.session_id))
 
     @contextmanager
-    def open_place(self, call: Call, *, writes: bool) -> Iterator[tuple[Session, int | None]]:
-        """Open the session, and the position where it is SESSION:POSITION."""
+    def open_place(self, call: Call, *, writes: bool) -> Iterator[tuple[Session, int | str | None]]:
+        """Open the session, and the position or id of the message where it is SESSION:POSITION."""
         with self._open_owner(call, writes=writes) as owner:
+            place: int | str | None = None
             try:
-                session, position = find_session(call, owner, self.session_id), None
+                session = find_session(call, owner, self.session_id)
             except NotFound:
-                place = _PLACE.fullmatch(self.session_id)
-                if place is None:
+                name, _, word = self.session_id.rpartition(":")
+                if not name or not word:
                     raise
-                session, position = find_session(call, owner, place[1]), int(place[2])
-            yield self._on_branch(session), position
+                session = find_session(call, owner, name)
+                place = int(word) if word.isdecimal() else word
+            yield self._on_branch(session), place
+
+    @contextmanager
+    def open_message(self, call: Call) -> Iterator[tuple[Session, int | str]]:
+        """Open the session of SESSION:POSITION to change it there."""
+        with self.open_place(call, writes=True) as (session, place):
+            if place is None:
+                raise InvalidCall(
+                    f"{self.session_id!r} is not SESSION:POSITION",
+                    hint="for example chat-42:2, or SESSION:ID",
+                )
+            yield session, place
 
     @contextmanager
     def _open_owner(self, call: Call, *, writes: bool) -> Iterator[Owner]:

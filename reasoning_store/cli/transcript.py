@@ -13,7 +13,7 @@ from reasoning_store import (
     ToolCallBlock,
     ToolResponseBlock,
 )
-from reasoning_store.cli.output import Page, local_time
+from reasoning_store.cli.output import Page, is_for_person, local_time
 from reasoning_store.cli.terminal_text import one_line, shorten
 from reasoning_store.conversation.codec import argument_text
 from reasoning_store.wire.content_parts import describe_result
@@ -46,7 +46,7 @@ def print_transcript(
     for item in items:
         style = _COLOUR_OF_ROLE.get(item.message.role, "bold")
         # A pipe gets what does not depend on the clock.
-        head = _heading(item, compactions, is_short=not page.is_terminal, has_id=ids)
+        head = _heading(item, compactions, is_short=not is_for_person(), has_id=ids)
         page.line(f"[{item.position}] {head}", style)
         for block in item.message.blocks:
             print_block(page, block, thinking)

@@ -26,6 +26,7 @@ def test_a_message_is_named_by_its_id(here: Here) -> None:
     assert id not in here("show chat-42").out
     assert f"[2] assistant {id}" in here("show chat-42 --ids").out
     assert here(f"annotate chat-42:{id} rating=1 --json").data["position"] == 2
+    assert here(f"show chat-42:{id}").out == here("show chat-42:2").out
     assert here(f"branches fork chat-42:{id}").code == Exit.DONE
     assert here(f"erase chat-42 --position {id} --yes").code == Exit.DONE
     assert here("show chat-42 --json").data[1]["message"]["status"] == "erased"
@@ -36,9 +37,9 @@ def test_what_names_no_message_or_no_fact_is_refused(here: Here) -> None:
     for line, says in {
         "annotate chat-42 rating=1": "is not SESSION:POSITION",
         "annotate chat-42:2 rating": "is not KEY=VALUE",
-        "annotate chat-42:0 rating=1": "x>=1",
     }.items():
         ran = here(line)
         assert (ran.code, says in ran.err) == (Exit.USAGE, True), ran.err
-    assert here("annotate chat-42:nowhere rating=1").code == Exit.NOT_FOUND
+    for place in ("0", "nowhere"):
+        assert here(f"annotate chat-42:{place} rating=1").code == Exit.NOT_FOUND
     assert here("annotate chat-42:2 --json").data["annotations"] == {}

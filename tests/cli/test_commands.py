@@ -222,6 +222,8 @@ def test_a_database_is_named_by_its_path_too(run: Run, chat: str) -> None:
     path = chat.removeprefix("sqlite:///")
 
     assert run("--db", path, "sessions").stdout == run("--db", chat, "sessions").stdout
+    assert run(path, "sessions").stdout == run("chat.db", "sessions").stdout
+    assert "1 session" in run(path).stdout
     assert "chat-42" in run("sessions", REASONING_STORE_URL="chat.db").stdout
 
 
@@ -354,12 +356,14 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert ran.stderr.startswith("error: ")
 
 
-@pytest.mark.parametrize(("group", "option"), [("compact", "--limit"), ("sessions", "--after")])
-def test_a_groups_help_shows_what_it_takes_without_a_command(
-    run: Run, group: str, option: str
+@pytest.mark.parametrize(
+    ("group", "default"), [("compact", "run"), ("sessions", "list"), ("db", "current")]
+)
+def test_a_groups_help_names_the_command_that_needs_no_name(
+    run: Run, group: str, default: str
 ) -> None:
-    """The options of the command that is meant where none is named."""
-    assert f"\n  {option} " in run(group, "--help").stdout
+    """Its own help has the options."""
+    assert f"{group} {default} --help" in " ".join(run(group, "--help").stdout.split())
 
 
 def test_help_lists_the_commands(run: Run) -> None:

@@ -22,7 +22,7 @@ import click
 
 from reasoning_store import ReasoningStoreError, __version__
 from reasoning_store.cli import configuration, hints, store_access
-from reasoning_store.cli.command import Call, Command, Group, walk_commands
+from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import plural, print_answer, print_note
 
@@ -119,6 +119,7 @@ def _check_vocabularies(call: Call) -> Iterator[Finding]:
 _OTHER_VARIABLES = (
     "REASONING_STORE_URL",
     "REASONING_STORE_LIMIT",
+    "REASONING_STORE_OWNER",
     "REASONING_STORE_CONTRACTS",
     "REASONING_STORE_TOKEN",
     configuration.VARIABLE,
@@ -140,25 +141,6 @@ def _check_environment(call: Call) -> Iterator[Finding]:
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
             yield Finding("environment", "note", f"{name} is not a variable of this program{meant}")
-
-
-def _check_configuration(call: Call) -> Iterator[Finding]:
-    from reasoning_store.cli.app import app
-
-    found = call.configuration
-    if found.path is None:
-        yield Finding("configuration", "ok", "no file")
-        return
-    try:
-        for words, command in walk_commands(app):
-            if isinstance(command, Group) and words:
-                found.check_commands(words, command.list_commands(click.Context(command)))
-            elif isinstance(command, Command):
-                found.of_command(words, command.params)
-    except ReasoningStoreError as error:
-        yield Finding("configuration", "failed", str(error))
-    else:
-        yield Finding("configuration", "ok", str(found.path))
 
 
 def _check_database(call: Call) -> Iterator[Finding]:
@@ -387,6 +369,5 @@ _CHECKS: tuple[Callable[[Call], Iterator[Finding]], ...] = (
     _check_library,
     _check_vocabularies,
     _check_environment,
-    _check_configuration,
     _check_database,
 )

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from reasoning_store.cli import store_access
-from reasoning_store.cli.command import Call, Command
-from reasoning_store.cli.options import OPTIONAL_SESSION, remember_owner
+from reasoning_store.cli.command import Call, Command, remember_option
+from reasoning_store.cli.options import OPTIONAL_SESSION
 from reasoning_store.cli.output import plural, print_answer, print_items, print_note
 from reasoning_store.cli.output_files import check_output, complete_file
 from reasoning_store.cli.progress import SHARES, Progress
@@ -21,7 +21,7 @@ from reasoning_store.cli.terminal_text import printable_json
 if TYPE_CHECKING:
     from reasoning_store.results import Owner
 
-_OWNER = click.option("--owner", callback=remember_owner, help="Only this owner; by default all.")
+_OWNER = click.option("--owner", callback=remember_option, help="Only this owner; by default all.")
 
 
 @click.command(

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _ROW = "includeInContext stripFromContext legal firstChange current"
-_FULL = 1.0
 _PARTS = {
     "system": "--system",
     "tools": "--tools",
@@ -225,12 +224,9 @@ def _print_alternatives(call: Call, matrix: WhatIf, asked: dict[str, Any]) -> No
         ],
         write_page,
     )
-    texts_of_rows = [[*hints.warning_texts(row.warnings, asked)] for row in rows]
-    for text in dict.fromkeys(text for texts in texts_of_rows for text in texts):
-        with_it = [row for row, texts in zip(rows, texts_of_rows, strict=True) if text in texts]
-        illegal = len(with_it) == sum(not row.legal for row in with_it)
-        place = f"in {len(with_it)} of {len(rows)} rows: " if len(with_it) < len(rows) else ""
-        print_warnings([f"{'not legal ' if illegal else ''}{place}{text}"])
+    print_warnings(
+        dict.fromkeys(text for row in rows for text in hints.warning_texts(row.warnings, asked))
+    )
 
 
 def _print_usage(call: Call, found: ContextUsage, fail_over: float | None) -> None:
@@ -273,4 +269,4 @@ def _print_usage(call: Call, found: ContextUsage, fail_over: float | None) -> No
 
 
 def _style(share: float) -> str:
-    return "bold red" if share > _FULL else "bold yellow" if share > THRESHOLD else "bold green"
+    return "bold red" if share > 1 else "bold yellow" if share > THRESHOLD else "bold green"

@@ -15,7 +15,6 @@ from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.completion import (
     complete_profile,
     complete_setting,
-    complete_use,
     full_key,
 )
 from reasoning_store.cli.options import OWNER, gives, parse_settings, split_words
@@ -197,7 +196,7 @@ def profiles(call: Call, owner: str) -> None:
 @settings.command(
     "use", examples=("settings use chat-42 terse", "settings use --none"), answers="session profile"
 )
-@click.argument("words", nargs=-1, metavar="[SESSION] [NAME]", shell_complete=complete_use)
+@click.argument("words", nargs=-1, metavar="[SESSION] [NAME]", shell_complete=complete_setting)
 @click.option("--none", is_flag=True, help="Let the session use no profile.")
 @OWNER
 @click.pass_obj

@@ -15,16 +15,6 @@ from reasoning_store.cli.output import (
 
 _LATEST = 5
 _COUNTED = 1000
-_NOTHING = {
-    "database": "",
-    "exists": False,
-    "revision": None,
-    "bytes": None,
-    "sessions": 0,
-    "moreSessions": False,
-    "latest": [],
-}
-"""The answer where no database exists."""
 
 
 def print_status(call: Call) -> None:
@@ -34,13 +24,20 @@ def print_status(call: Call) -> None:
     if path is not None and not store_access.file_exists(path):
         print_answer(
             call,
-            {**_NOTHING, "database": str(path)},
+            {
+                "database": str(path),
+                "exists": False,
+                **dict.fromkeys(("revision", "bytes")),
+                "sessions": 0,
+                "moreSessions": False,
+                "latest": [],
+            },
             lambda page: page.line(f"There is no database yet at {path}."),
         )
-        made = hints.command_line(call, "db", "create")
         print_note(
             "all commands: reasoning-store --help; to see the program at work: "
-            f"reasoning-store demo; to create a database: {made}"
+            "reasoning-store demo; to create a database: "
+            + hints.command_line(call, "db", "create")
         )
         return
     with store_access.open_to_read(call) as store:
@@ -51,7 +48,7 @@ def print_status(call: Call) -> None:
     size = None if path is None else path.stat().st_size
 
     def write_page(page: Page) -> None:
-        bytes_text = "" if size is None else f", {_size_text(size)}"
+        bytes_text = "" if size is None else f", {size / 1e6:.1f} MB"
         page.line(f"{place} (revision {revision}{bytes_text})")
         more = "" if found.next is None else "more than "
         owned = " of the owner without a name" if others else ""
@@ -90,11 +87,3 @@ def print_status(call: Call) -> None:
         print_note(f"to import a history: {hints.command_line(call, 'import', 'FILE')}")
     if others:
         print_note(f"to see the owners: {hints.command_line(call, 'report', '--by', 'owner')}")
-
-
-def _size_text(count: int) -> str:
-    for unit in ("bytes", "KB", "MB"):
-        if count < 1024:
-            return f"{count} {unit}"
-        count //= 1024
-    return f"{count} GB"

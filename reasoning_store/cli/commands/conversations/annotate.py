@@ -21,15 +21,14 @@ from reasoning_store.cli.store_access import Where
 @takes_message
 @FACTS
 @click.pass_obj
-def annotate(call: Call, place: tuple[Where, int | str], facts: Sequence[str]) -> None:
+def annotate(call: Call, where: Where, facts: Sequence[str]) -> None:
     """Store facts with a message, and print them all.
 
     The id of the message, which show --ids prints, may be in the place of its position. VALUE is
     JSON, or else text; null removes the key.
     """
-    where, position = place
     changes = dict(map(parse_fact, facts))
-    with where.open(call, writes=True) as session:
+    with where.open_message(call) as (session, position):
         if changes:
             session.annotate(position, changes)
         found = session.get(position)

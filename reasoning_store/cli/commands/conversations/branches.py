@@ -53,10 +53,9 @@ def list_(call: Call, where: Where) -> None:
 @takes_message
 @click.option("--activate", is_flag=True, help="Make it the session's current branch.")
 @click.pass_obj
-def fork(call: Call, place: tuple[Where, int | str], activate: bool) -> None:
+def fork(call: Call, where: Where, activate: bool) -> None:
     """Make a branch that ends before a message, and print its number."""
-    where, position = place
-    with where.open(call, writes=True) as session:
+    with where.open_message(call) as (session, position):
         number = session.fork(at=position).branch_id
         if activate:
             session.activate(number)
@@ -71,15 +70,14 @@ def fork(call: Call, place: tuple[Where, int | str], activate: bool) -> None:
 @takes_message
 @click.argument("text")
 @click.pass_obj
-def edit(call: Call, place: tuple[Where, int | str], text: str) -> None:
+def edit(call: Call, where: Where, text: str) -> None:
     """Replace a message by TEXT, on a new branch.
 
     It becomes the current branch, and its number is printed. TEXT - is read from standard input.
     """
-    where, position = place
     if text == "-":
         text = json_values.decoded(read_file(sys.stdin.buffer), "standard input")
-    with where.open(call, writes=True) as session:
+    with where.open_message(call) as (session, position):
         message = session.get(position).message
         if message.role not in _ROLES:
             raise InvalidCall(
@@ -96,14 +94,13 @@ def edit(call: Call, place: tuple[Where, int | str], text: str) -> None:
 )
 @takes_message
 @click.pass_obj
-def regenerate(call: Call, place: tuple[Where, int | str]) -> None:
+def regenerate(call: Call, where: Where) -> None:
     """Make a branch for another reply, and print its number.
 
     It ends before the reply, and becomes the current branch when a message arrives there. No model
     is called.
     """
-    where, position = place
-    with where.open(call, writes=True) as session:
+    with where.open_message(call) as (session, position):
         number = session.regenerate(position).branch_id
     _print_branch(call, session.id, number, position, is_current=False)
 
