@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 import reasoning_store as rs
 from reasoning_store.conversation.placeholders import PLACEHOLDER, cleared
-from reasoning_store.egress.token_counts import TokensByKind, count_message
-from reasoning_store.egress.usage import ContextUsage, calibrate
+from reasoning_store.conversation.settings import SettingValues
+from reasoning_store.egress.target import find_target
+from reasoning_store.egress.token_counts import FixedCount, TokensByKind, count_message
+from reasoning_store.egress.usage import ContextUsage, calibrate, count_usage
 from reasoning_store.tokens import counter
 from reasoning_store.tokens.counter import MOST_CHARS
 from tests.egress.histories import (
@@ -246,6 +248,17 @@ def test_a_count_is_exact_only_in_the_tokenizer_of_the_model(
         assert {one.exactness for one in (usage, request, *choices)} == {label}
         assert plan.exactness == label
         assert usage.mark == ("" if label == "exact" else "~")
+
+
+def test_a_prompt_that_is_estimated_makes_the_count_an_estimate() -> None:
+    """The label is the worst of all parts, of system and tools too."""
+    to = find_target("openai", "gpt-5.2", None, None)
+    fixed = FixedCount(system=3, tools=0, exactness="estimated")
+    usage = count_usage(
+        [], SettingValues(), to, fixed=fixed, inputs_digest="", encoding="o200k_base"
+    )
+
+    assert (usage.effective, usage.exactness) == (6, "estimated")
 
 
 @given(st.lists(st.integers(0, 99), min_size=5, max_size=5), st.integers(1, 99), st.integers(1, 99))

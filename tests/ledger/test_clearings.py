@@ -313,6 +313,19 @@ def test_erasing_leaves_a_clearing(ledger: Ledger) -> None:
     assert ledger.audit.verify().problems == ()
 
 
+def test_a_range_is_another_once_any_message_of_it_is_erased(ledger: Ledger) -> None:
+    """The first and the last of it, too: a plan for it is no good any more."""
+    session = conversation(ledger)
+    seen = [ledger.views.clearing_basis(session.key, 1, 8).digest]
+    for position in (8, 5, 4, 1):
+        ledger.erasure.erase_message(session.key, 1, position)
+        seen.append(ledger.views.clearing_basis(session.key, 1, 8).digest)
+    ledger.erasure.erase_message(session.key, 1, 9)
+
+    assert len({*seen}) == 5
+    assert ledger.views.clearing_basis(session.key, 1, 8).digest == seen[-1]
+
+
 def test_an_erased_thought_leaves_what_clearing_frees(ledger: Ledger) -> None:
     """The results next to it are still there."""
     session = conversation(ledger)

@@ -25,7 +25,7 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.validation import tool
 from reasoning_store.ledger import encode
-from reasoning_store.ledger.database import atomic_file, sqlite, sqlite_connections
+from reasoning_store.ledger.database import files, sqlite, sqlite_connections
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import Erased, NewMessage
@@ -197,13 +197,13 @@ def test_what_a_killed_backup_left_is_removed_and_one_under_way_is_named(
     """Under whatever name in the folder of the database it was to stand."""
     maker = subprocess.Popen([sys.executable, "-c", ""])
     maker.wait()
-    name = f".chat.2026-11-18.db.{atomic_file._machine()}-{maker.pid}-abcdefgh.new"
+    name = f".chat.2026-11-18.db.{files._machine()}-{maker.pid}-abcdefgh.new"
     left = sqlite_path.with_name(name)
     left.write_text("<gone>")
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         session = new_session(ledger)
         ledger.messages.append(session.key, 1, [said("<gone>")])
-        with atomic_file.unfinished_file(sqlite_path.with_name("tonight.db")) as made:
+        with files.unfinished_file(sqlite_path.with_name("tonight.db")) as made:
             done = ledger.erasure.erase_session(session.key)
 
     assert not left.exists()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reasoning_store.ledger.database import atomic_file
+from reasoning_store.ledger.database import files
 
 
 @pytest.fixture(params=["with links", "without links"])
@@ -28,9 +28,9 @@ def test_a_new_file_gets_its_name_unless_another_has_it(tmp_path: Path) -> None:
     target = tmp_path / "chat.db"
     named = []
     for text in ("first", "second"):
-        with atomic_file.unfinished_file(target) as fresh:
+        with files.unfinished_file(target) as fresh:
             fresh.write_text(text)
-            named.append(atomic_file.give_name(fresh, target))
+            named.append(files.give_name(fresh, target))
 
     assert named == [True, False]
     assert target.read_text() == "first"
@@ -44,10 +44,10 @@ def test_of_several_at_once_one_gives_the_name(tmp_path: Path) -> None:
     named: list[bool] = []
 
     def make() -> None:
-        with atomic_file.unfinished_file(target) as fresh:
+        with files.unfinished_file(target) as fresh:
             fresh.write_text("whole")
             ready.wait(120)
-            named.append(atomic_file.give_name(fresh, target))
+            named.append(files.give_name(fresh, target))
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:

@@ -19,7 +19,7 @@ from reasoning_store.conversation.errors import (
     ReasoningStoreError,
 )
 from reasoning_store.ledger.database import (
-    atomic_file,
+    files,
     sqlite_connections,
     sqlite_file,
 )
@@ -158,7 +158,7 @@ def test_threads_that_create_files_at_once_do_not_meet(tmp_path: Path, names: li
 
 def making_of(path: Path) -> list[Path]:
     """What is being made under names of its makers', or was when they were killed."""
-    return [one for one in atomic_file.find_unfinished(path.parent) if one.suffix == ".new"]
+    return [one for one in files.find_unfinished(path.parent) if one.suffix == ".new"]
 
 
 def making(path: Path) -> subprocess.Popen[bytes]:
@@ -233,7 +233,7 @@ def test_only_what_killed_makers_left_is_removed(tmp_path: Path) -> None:
         ".chat.db.12345678.new",
         ".notes.txt",
         ".chat.db.00000000-1-abcdefgh.new",
-        f".chat.db.{atomic_file._machine()}-{os.getpid()}-abcdefgh.new",
+        f".chat.db.{files._machine()}-{os.getpid()}-abcdefgh.new",
     ]
     for name in names:
         (tmp_path / name).write_text("x")

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import (
     Conflict,
@@ -175,13 +176,13 @@ def test_a_full_disk_is_reported_to_each_writer_without_room(sqlite_path: Path) 
     """A write without an error is stored."""
     with Ledger.open(f"sqlite:///{sqlite_path}") as ledger:
         key = new_session(ledger).key
-        ledger.database.write(
-            lambda connection: (
-                driver(connection)
-                .execute(f"PRAGMA max_page_count={len(sqlite_path.read_bytes()) // 4096 + 12}")
-                .fetchall()
-            )
-        )
+
+        def leave_little_room(connection: Connection) -> None:
+            execute = driver(connection).execute
+            (pages,) = execute("PRAGMA page_count").fetchone()
+            execute(f"PRAGMA max_page_count={pages + 6}").fetchall()
+
+        ledger.database.write(leave_little_room)
         works = [
             lambda n=n: ledger.messages.append(key, 1, [said(f"{n}" * 9000)]) for n in range(8)
         ]

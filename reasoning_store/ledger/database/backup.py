@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from reasoning_store.conversation.errors import CorruptRow, InvalidCall
-from reasoning_store.ledger.database import atomic_file, files
+from reasoning_store.ledger.database import files
 from reasoning_store.ledger.database.statement import quoted
 
 _ROWS = 1000
@@ -64,7 +64,7 @@ def write_copy(
     """
     with (
         files.system_errors(f"{target.name} cannot be written"),
-        atomic_file.unfinished_file(target) as fresh,
+        files.unfinished_file(target) as fresh,
     ):
         with closing(module.connect(str(fresh), isolation_level=None)) as copied:
             # One snapshot for both, while others write.
@@ -92,7 +92,7 @@ def _check(copied: Any, copied_from: Contents) -> None:
 def _name(fresh: Path, target: Path, *, replace: bool) -> None:
     if log := log_of(target):  # another program has opened it meanwhile
         raise log_error(target, log)
-    if not atomic_file.give_name(fresh, target, replace=replace):
+    if not files.give_name(fresh, target, replace=replace):
         raise taken_error(target)
 
 
@@ -150,6 +150,6 @@ def copies_of(path: Path) -> tuple[str, ...]:
 
     The leftovers of killed backups to the folder, under any name, are removed before.
     """
-    atomic_file.remove_abandoned(path.parent)
+    files.remove_abandoned(path.parent)
     kept = path.parent.glob(f"{glob.escape(path.name)}.before-*")
-    return tuple(str(one) for one in sorted([*kept, *atomic_file.find_unfinished(path.parent)]))
+    return tuple(str(one) for one in sorted([*kept, *files.find_unfinished(path.parent)]))

@@ -20,7 +20,6 @@ from reasoning_store.conversation.errors import InvalidCall, NotFound, SchemaErr
 from reasoning_store.ledger.database import (
     driver_errors,
     files,
-    open_files,
     schema_version,
     sqlite_connections,
     sqlite_file,
@@ -228,7 +227,7 @@ def _embedded(path: Path | None, connections: int) -> Database:
     if path is not None:
         # Before SQLite is asked: a thread of the parent may have been inside it at the fork, and
         # then its locks are held in the child for good.
-        open_files.check_not_inherited(str(path))
+        files.check_not_inherited(str(path))
         if _is_there(path):
             sqlite_file.check_one_name(path)
         else:

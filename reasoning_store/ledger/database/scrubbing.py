@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reasoning_store.ledger.database import atomic_file
+from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store.ledger.database.sqlite_connections import Connections
@@ -71,7 +71,7 @@ def _rewrite(raw: Any, path: str, connections: Connections) -> bool:
     ``VACUUM`` does the same, and has its copy in memory where the library was built so.
     """
     with (
-        atomic_file.unfinished_file(Path(path)) as fresh,
+        files.unfinished_file(Path(path)) as fresh,
         closing(connections.connect()) as other,
     ):
         raw.execute("BEGIN IMMEDIATE")

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import Connection
 
 from reasoning_store.conversation.errors import ReasoningStoreError, SchemaError
-from reasoning_store.ledger.database import backup, open_files, scrubbing
+from reasoning_store.ledger.database import backup, files, scrubbing
 from reasoning_store.ledger.database.checkpoints import Checkpoints, changed_timeout
 from reasoning_store.ledger.database.driver_errors import Translated
 from reasoning_store.ledger.database.guard import Guard
@@ -37,7 +37,7 @@ class SqliteDatabase:
         self._readers: Pool[Connection] | None = None
         self._reading = reading = connections.engine(reading=True)
         if path is not None:
-            open_files.HOLDERS.add(self)
+            files.HOLDERS.add(self)
             self._readers = Pool(
                 lambda: _detached(reading.connect()),
                 Connection.close,
@@ -211,7 +211,7 @@ class SqliteDatabase:
             with Translated():
                 self._writer.close()
         finally:
-            open_files.HOLDERS.discard(self)
+            files.HOLDERS.discard(self)
         self._engine.dispose()
 
 

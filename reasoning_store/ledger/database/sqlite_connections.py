@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import NullPool, StaticPool
 
 from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.ledger.database import backup, checkpoints, open_files, sqlite_file
+from reasoning_store.ledger.database import backup, checkpoints, files, sqlite_file
 from reasoning_store.ledger.database.statement import driver
 
 _READING = (
@@ -120,7 +120,7 @@ class Connections:
         # A file that is gone meanwhile is not made anew.
         if self.path is None:
             return self._connected(":memory:")
-        open_files.check_not_inherited(self.path)
+        files.check_not_inherited(self.path)
         path = Path(self.path)
         if self._file is not None:
             sqlite_file.check_same(path, self._file)

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reasoning_store.conversation.errors import InvalidCall, SchemaError, StoreFull
-from reasoning_store.ledger.database import atomic_file, backup, driver_errors, files
+from reasoning_store.ledger.database import backup, driver_errors, files
 
 APPLICATION_ID = 0x52535431
 """RST1: the mark in the file's header that it is ours."""
@@ -62,7 +62,7 @@ def check_one_name(path: Path) -> None:
     Two programs that open it by different names lose what the other one writes.
     """
     status = files.status_of(path, f"{path.name} cannot be opened")
-    if status is not None and status.st_nlink > 1 and not atomic_file.has_one_name(path):
+    if status is not None and status.st_nlink > 1 and not files.has_one_name(path):
         raise InvalidCall(
             f"{path.name} has a second name (a hard link), and each would have its own log",
             hint=f"remove the other name, or make a file of its own: cp {path.name} copy.db",
@@ -97,13 +97,13 @@ def create(path: Path, build: Callable[[Path], None]) -> None:
     """Let ``build`` fill a new file next to ``path``, then give it that name, once and whole."""
     with (
         files.system_errors(f"{path.name} cannot be created"),
-        atomic_file.unfinished_file(path) as fresh,
+        files.unfinished_file(path) as fresh,
     ):
         build(fresh)
         if Path(f"{fresh}-wal").exists():
             # It still holds what was built: closing could not copy it, and raises nothing.
             raise StoreFull("the disk refused the write")
-        atomic_file.give_name(fresh, path)
+        files.give_name(fresh, path)
 
 
 def mark_as_ours(fresh: Path, module: Any) -> None:
