@@ -143,6 +143,11 @@ class NewCompaction:
         return "clearing" if self.summary is None else "summary"
 
 
+def summary_digest(last: int) -> bytes:
+    """Return the digest of the message that replaces a range: by its end, and its own count."""
+    return b"summary up to %d" % last
+
+
 class NarrowRow(NamedTuple):
     """A message of a view without its blocks, or the summary of a range: all that a count reads."""
 

@@ -47,6 +47,7 @@ from reasoning_store.ledger.view_records import (
     RequestSnapshot,
     SummaryRange,
     ViewRow,
+    summary_digest,
 )
 
 P = ParamSpec("P")
@@ -122,6 +123,10 @@ def read_view(
     return rows
 
 
+def _no_chains(snapshot: RequestSnapshot, rows: Sequence[NarrowRow]) -> None:
+    return None
+
+
 def read_narrow(
     connection: Connection,
     session: SessionRow,
@@ -129,8 +134,13 @@ def read_narrow(
     at: int | None = None,
     *,
     with_last: bool = True,
+    chains_from: Callable[[RequestSnapshot, Sequence[NarrowRow]], int | None] = _no_chains,
 ) -> tuple[RequestSnapshot, list[NarrowRow]]:
-    """Return what the next request takes, and the same as ``view`` without any block."""
+    """Return what the next request takes, and the same as ``view`` without any block.
+
+    From the position that ``chains_from`` returns on, rows have the chains of their requests; and
+    all rows then have their digests.
+    """
     snapshot = read_snapshot(connection, session, branch, at, with_last=with_last)
     in_force = snapshot.in_force
     parts = _parts(snapshot.branch, in_force, snapshot.at)
@@ -147,6 +157,15 @@ def read_narrow(
         ]
     if withheld := withholdings.parts_of(connection, session.key, snapshot.branch):
         rows = [row._replace(withheld=withheld.get(row.position, ())) for row in rows]
+    first = chains_from(snapshot, rows)
+    if first is not None:
+        digests = _digests(connection, session.key, snapshot.branch)
+        requests = _requests_in(connection, session.key, snapshot.branch, first, snapshot.at)
+        chains = {request.position: request.facts.get("chain") for request in requests}
+        rows = [
+            row._replace(digest=digests[row.position], chain=chains.get(row.position))
+            for row in rows
+        ]
     if in_force.ranges:
         rows = sorted([*rows, *map(_narrow_summary, in_force.ranges)], key=_position)
     return snapshot, rows
@@ -155,7 +174,17 @@ def read_narrow(
 def _narrow_summary(one: SummaryRange) -> NarrowRow:
     counts = Counts(visible=one.tokens, exactness=one.exactness)
     return NarrowRow(
-        one.first, one.last, "user", "complete", None, counts, 0, 0, (), is_summary=True
+        one.first,
+        one.last,
+        "user",
+        "complete",
+        None,
+        counts,
+        0,
+        0,
+        (),
+        is_summary=True,
+        digest=summary_digest(one.last),
     )
 
 
@@ -300,11 +329,11 @@ def read_requests(
     return _requests_in(connection, key, found, first, found.head)
 
 
-def read_digests(connection: Connection, key: int, branch: int) -> dict[int, bytes]:
+def _digests(connection: Connection, key: int, found: BranchRow) -> dict[int, bytes]:
     """Return the digest of each message of a branch by its position."""
     return {
         position: digest
-        for part in branches.get(connection, key, branch).segments
+        for part in found.segments
         for position, digest in _DIGESTS.rows(connection, range_params(key, part))
     }
 
@@ -347,7 +376,6 @@ class Views:
     last_request = reads(read_last_request)
     requests_from = reads(read_requests)
     in_force_when_sent = reads(read_in_force)
-    digests = reads(read_digests)
     withheld = reads(read_withheld)
     splits = reads(history.splits)
     compactions = reads(of_branch)

@@ -25,12 +25,10 @@ from reasoning_store.ledger.view_records import (
     NewCompaction,
     RangeSnapshot,
 )
-from reasoning_store.sessions import settings as session_settings
 from reasoning_store.sessions.view import (
     UNNAMED,
     ContextOptions,
     SessionView,
-    resolve_target,
 )
 from reasoning_store.stored_values import Compaction, compaction
 
@@ -68,12 +66,13 @@ class SessionCompaction:
         """Return the plan; every read is of one moment."""
         view = self._view
         snapshot, rows = view.ledger_views.narrow(
-            view.row, view.branch_number, with_last=options.names == UNNAMED
+            view.row,
+            view.branch_number,
+            with_last=options.names == UNNAMED,
+            chains_from=partial(view.chains_from, options),
         )
-        policy = session_settings.policy(view.state, snapshot.settings, options.settings)
+        policy, to = view.how_next(options, snapshot)
         choices = (policy.settings, *stricter_settings(policy.settings))
-        to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
-        rows = view.rows_with_chains(rows, policy, to)
         in_force, encoding = snapshot.in_force, snapshot.session.encoding
         layout = compaction_plan.make_layout(
             rows,

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from reasoning_store.egress.usage import ContextUsage
     from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.egress.what_if import WhatIf
-    from reasoning_store.ledger.view_records import NarrowRow, RequestSnapshot
     from reasoning_store.recording.recording import Recording
     from reasoning_store.sessions.recovery import Ask, Recovery
     from reasoning_store.sessions.session import Session
@@ -150,15 +149,14 @@ class Context:
         with_last = calibrated or options.names == UNNAMED
         inputs = view.inputs(options, view.row.encoding)
 
-        def read(view: SessionView) -> tuple[RequestSnapshot, list[NarrowRow], Policy, Target]:
-            snapshot, rows = view.ledger_views.narrow(
-                view.row, view.branch_number, position, with_last=with_last
-            )
-            policy = session_settings.policy(view.state, snapshot.settings, options.settings)
-            to = resolve_target(options.names, snapshot.last_request, view.state.contracts)
-            return snapshot, view.rows_with_chains(rows, policy, to), policy, to
-
-        snapshot, rows, policy, to = view.at_one_moment(read)
+        snapshot, rows = view.ledger_views.narrow(
+            view.row,
+            view.branch_number,
+            position,
+            with_last=with_last,
+            chains_from=partial(view.chains_from, options),
+        )
+        policy, to = view.how_next(options, snapshot)
         found = count_usage(
             rows,
             policy.settings,

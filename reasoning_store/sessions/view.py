@@ -9,7 +9,12 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from reasoning_store.ledger.records import RecordedRequest, SessionRow
-from reasoning_store.ledger.view_records import NarrowRow, RequestSnapshot, SummaryRow
+from reasoning_store.ledger.view_records import (
+    NarrowRow,
+    RequestSnapshot,
+    SummaryRow,
+    summary_digest,
+)
 from reasoning_store.ledger.views import Views
 from reasoning_store.store_state import StoreState
 from reasoning_store.tokens import counter
@@ -128,7 +133,7 @@ class SessionView:
                 row.counts,
                 row.position,
                 summary=True,
-                digest=_digest_of_summary(row.last),
+                digest=summary_digest(row.last),
             )
             if isinstance(row, SummaryRow)
             else ViewedMessage(
@@ -149,7 +154,11 @@ class SessionView:
 
         Only a host that binds reasoning to all that precedes it needs that.
         """
-        requests = self._bound_requests(policy, to)
+        first = _first_chain(policy, to, self.thinking_needed_from)
+        if first is None:
+            return items
+        found = self.ledger_views.requests_from(self.key, self.branch_number, first)
+        requests = {row.position: row.facts for row in found}
         return [
             item._replace(
                 inputs_digest=requests[item.number].get("digest"),
@@ -160,32 +169,21 @@ class SessionView:
             for item in items
         ]
 
-    def rows_with_chains(
-        self, rows: list[NarrowRow], policy: Policy, to: Target
-    ) -> list[NarrowRow]:
-        """Return the same of a view without blocks."""
-        requests = self._bound_requests(policy, to)
-        if not requests:
-            return rows
-        digests = self.ledger_views.digests(self.key, self.branch_number)
-        return [
-            row._replace(digest=_digest_of_summary(row.last))
-            if row.is_summary
-            else row._replace(
-                digest=digests[row.position], chain=requests.get(row.position, {}).get("chain")
-            )
-            for row in rows
-        ]
+    def how_next(self, options: ContextOptions, snapshot: RequestSnapshot) -> tuple[Policy, Target]:
+        """Return how the next request is made."""
+        from reasoning_store.sessions import settings as session_settings
 
-    def _bound_requests(self, policy: Policy, to: Target) -> dict[int, dict[str, Any]]:
-        """Return the requests of the replies whose thoughts may be sent, by their positions."""
-        if to.contract.returning.prefix_bound is None:
-            return {}
-        from reasoning_store.egress.usage import first_thinking_sent
+        policy = session_settings.policy(self.state, snapshot.settings, options.settings)
+        to = resolve_target(options.names, snapshot.last_request, self.state.contracts)
+        return policy, to
 
-        first = first_thinking_sent(self.thinking_needed_from, policy.settings, to)
-        requests = self.ledger_views.requests_from(self.key, self.branch_number, first)
-        return {row.position: row.facts for row in requests}
+    def chains_from(
+        self, options: ContextOptions, snapshot: RequestSnapshot, rows: Sequence[NarrowRow]
+    ) -> int | None:
+        """Return from which position on the chains of a narrow view are needed."""
+        last = max((row.position for row in rows if row.headers), default=1)
+        how = self.how_next(options, snapshot)
+        return _first_chain(*how, lambda: (snapshot.turn_start or 1, last))
 
     def earlier_request(
         self, snapshot: RequestSnapshot, digest: str | None
@@ -223,9 +221,15 @@ def how_sent(request: RecordedRequest, contracts: Contracts) -> tuple[Target, Po
     return _target_of(request.facts, contracts), policy
 
 
-def _digest_of_summary(last: int) -> bytes:
-    """Return the digest of the message that replaces a range: by its end, and its own count."""
-    return b"summary up to %d" % last
+def _first_chain(
+    policy: Policy, to: Target, needed_from: Callable[[], tuple[int, int]]
+) -> int | None:
+    """Return from which position on thoughts may be sent; None if the host binds none."""
+    if to.contract.returning.prefix_bound is None:
+        return None
+    from reasoning_store.egress.usage import first_thinking_sent
+
+    return first_thinking_sent(needed_from, policy.settings, to)
 
 
 @dataclass(frozen=True, slots=True)
