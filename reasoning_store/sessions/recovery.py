@@ -81,7 +81,7 @@ class SessionRecovery:
         self, at: int | str, block: int | None, part: str | int, reason: str | None
     ) -> list[Withheld]:
         check_position("at", at)
-        check_text("reason", reason or "")
+        said = self._branch.masked(check_text("reason", reason or "left out by hand"))
         here, (position,) = self._branch.locate(at)
         own = SessionRecovery(here)
         row = own._read(position)
@@ -89,7 +89,7 @@ class SessionRecovery:
         wanted = [(position, number, _checked_part(row, number, part)) for number in numbers]
         if part == BLOCK:
             wanted += own._partners(position, numbers)
-        return own._add(own._new(wanted, reason or "left out by hand", None, None))
+        return own._add(own._new(wanted, said, None, None))
 
     def withheld(self) -> list[Withheld]:
         branch = self._ledger.branches.get(self._key, self._branch.number)
@@ -147,7 +147,10 @@ class SessionRecovery:
             return self._new(wanted, reason, shown, target)
 
         if not is_certain and ask is not None:
-            searched = search_refused(places, lambda some: ask(of.without(rows_of(some))) is None)
+            each = {place: rows_of([place])[0] for place in places}
+            searched = search_refused(
+                places, lambda some: ask(of.without(map(each.__getitem__, some))) is None
+            )
             places, is_certain = searched.places, searched.is_certain
         elif not is_certain:
             places = of.in_open_turn(places) or places

@@ -177,6 +177,8 @@ def test_a_refusal_is_stored_masked_and_short() -> None:
         assert one.error is not None
         assert "hunter22" not in one.error
         assert len(one.error) == 500
+        (by_hand,) = session.withhold(1, 0, reason="has hunter22hunter22")
+        assert "hunter22" not in by_hand.reason
         assert one.target == rs.Origin(provider="anthropic", api="anthropic.messages")
 
 
