@@ -198,7 +198,7 @@ def find_session(call: Call, owner: Owner, name: str, *, whole: bool = False) ->
         near = begun[:3] or difflib.get_close_matches(name, there, n=3)
         listed = f"{hints.command_line(call, 'sessions', of_owner=True)} lists them"
         raise NotFound(
-            f"there is no session {name!r}"
+            ("there is no session" if name == LATEST else f"there is no session {name!r}")
             if not begun or whole
             else f"{len(begun)} sessions begin with {name!r}",
             hint=f"did you mean {' or '.join(near)}?"

@@ -34,9 +34,9 @@ from reasoning_store.conversation import json_values
 )
 @click.pass_obj
 def explain(call: Call, text: str, provider: str | None) -> None:
-    """Explain a provider's refusal: the cause, and the setting that helps.
+    """Explain a provider's refusal, without a database: the cause, and what helps.
 
-    Pass the text of the 400, or a file that holds it; - is standard input. No database is needed.
+    Pass the text of the 400, or a file that holds it; - is standard input.
     """
     if text == "-":
         text = json_values.decoded(read_file(sys.stdin.buffer), "standard input")
