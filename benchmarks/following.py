@@ -17,7 +17,6 @@ import reasoning_store as rs
 from benchmarks.conversation import SESSION, messages
 from benchmarks.process import CHECKOUT
 from benchmarks.workload import Prepare, Sample, Setting
-from reasoning_store.store import upgrade
 
 _PAUSE = 0.02
 _END = "|"
@@ -30,7 +29,7 @@ def delayed(*, server: bool = False) -> Prepare:
     def prepare(setting: Setting) -> Iterator[Sample]:
         at = setting.server_url if server else f"sqlite:///{setting.folder / 'chat.db'}"
         if server:
-            upgrade(at)
+            rs.Store.upgrade(at)
         with rs.Store(at) as store:
             session = store.session(SESSION, create=True)
             asked, _ = messages()[0]

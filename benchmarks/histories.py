@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import reasoning_store as rs
 from benchmarks.conversation import SESSION, messages
 from benchmarks.workload import Setting
-from reasoning_store.store import upgrade
+from reasoning_store.store import Store
 
 POLICIES: tuple[dict[str, Any], ...] = tuple(
     {
@@ -61,6 +61,6 @@ def filled(setting: Setting, said: Said = messages) -> Path:
 
 def filled_server(setting: Setting) -> str:
     """Return the URL of a server's database with a conversation of the setting's size."""
-    upgrade(setting.server_url, schema="public")  # where the bare statements look
+    Store.upgrade(setting.server_url, schema="public")  # where the bare statements look
     fill(setting.server_url, setting.size)
     return setting.server_url

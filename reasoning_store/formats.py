@@ -1,37 +1,15 @@
 """Foreign messages, read and written: for adapters, importers and gateways.
 
 A client's request holds a conversation in the form of its protocol. ``split_messages`` finds its
-messages, and ``read_messages`` reads them as messages to be stored.
+messages, and ``read_messages`` reads them as messages to be stored. A history that another program
+kept is given to ``store.import_conversations`` as values of ``Conversation``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
-from reasoning_store.conversation import json_values, validation
-from reasoning_store.conversation.blocks import Message, Usage
-from reasoning_store.conversation.codec import message_to_json
-from reasoning_store.conversation.errors import InvalidCall
-from reasoning_store.conversation.json_values import check_encoding
-from reasoning_store.egress.functions import write_message
-from reasoning_store.ingress.markers import DEFAULT_TAGS
-from reasoning_store.ingress.normalizer import Tags, normalize_response
-from reasoning_store.ingress.reply_counters import read_counters
-from reasoning_store.kept_histories import Conversation, Item, SourceBranch
-from reasoning_store.ledger.database.files import open_to_read
-from reasoning_store.wire.content_parts import read_blocks, read_medium
-from reasoning_store.wire.event_fields import other_fields
-from reasoning_store.wire.request_items import are_items
-from reasoning_store.wire.request_message import (
-    CallLinks,
-    RequestMessage,
-    tool_response,
-)
-from reasoning_store.wire.request_messages import split_messages
-from reasoning_store.wire.tools import parse_arguments
-from reasoning_store.wire.usage_counts import Places, make_usage, read_counts
+from reasoning_store import load_when_used
 
 __all__ = [
     "CallLinks",
@@ -39,8 +17,9 @@ __all__ = [
     "Item",
     "RequestMessage",
     "SourceBranch",
-    "are_items",
+    "call_arguments",
     "check_encoding",
+    "describe_result",
     "message_to_json",
     "open_to_read",
     "parse_arguments",
@@ -55,120 +34,34 @@ __all__ = [
     "write_messages",
 ]
 
-
-def read_messages(
-    parts: Sequence[Any],
-    *,
-    api: str,
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-) -> list[Message]:
-    """Return the messages of the list in a request's body, ready to be stored.
-
-    The names are those of the model that answered. A part in no form of the protocol is left out.
-    """
-    links = CallLinks()
-    found = [
-        read_message(one, links, provider=provider, model=model, base_url=base_url)
-        for one in split_messages(parts, api=api, provider=provider, model=model)
-        if one.role is not None
-    ]
-    return [message for message in found if message.blocks]
-
-
-def read_message(
-    one: RequestMessage,
-    links: CallLinks | None = None,
-    *,
-    provider: str | None = None,
-    model: str | None = None,
-    base_url: str | None = None,
-    tags: Tags = DEFAULT_TAGS,
-    usage: Mapping[str, Any] | None = None,
-) -> Message:
-    """Return a message of a request, whose role is one of the protocol's.
-
-    A reply is read like one that arrives now, and kept whole. Fields that no protocol reads are in
-    the metadata, under ``source``. ``links`` name its calls; a reply reported ``usage``.
-    """
-    if one.role == "assistant":
-        body = {**one.response(), **({"usage": usage} if usage else {})}
-        message = normalize_response(
-            body,
-            provider=provider,
-            model=model,
-            api=one.api,
-            base_url=base_url,
-            tags=tags,
-            starts_inside=False,  # kept text is an answer, whatever opened it once
-            merge=True,  # a history keeps each thought that is no copy of another
-        )
-    else:
-        assert one.role is not None, "a part of no form"
-        message = Message(role=one.role, blocks=tuple(one.blocks()))
-    unread = _unread_fields(one, message)
-    return replace(
-        message,
-        blocks=message.blocks if links is None else tuple(links.link(message.blocks)),
-        metadata={**(message.metadata or {}), **({"source": unread} if unread else {})} or None,
+if TYPE_CHECKING:
+    from reasoning_store.conversation.codec import message_to_json
+    from reasoning_store.conversation.json_values import check_encoding
+    from reasoning_store.foreign_messages import (
+        parse_json,
+        read_message,
+        read_messages,
+        read_usage,
+        write_messages,
     )
+    from reasoning_store.kept_histories import Conversation, Item, SourceBranch
+    from reasoning_store.ledger.database.files import open_to_read
+    from reasoning_store.wire.content_parts import describe_result, read_blocks, read_medium
+    from reasoning_store.wire.request_message import CallLinks, RequestMessage, tool_response
+    from reasoning_store.wire.request_messages import split_messages
+    from reasoning_store.wire.tools import call_arguments, parse_arguments
 
+_HOMES = {
+    "conversation.codec": "message_to_json",
+    "conversation.json_values": "check_encoding",
+    "foreign_messages": "read_messages read_message parse_json read_usage write_messages",
+    "kept_histories": "Conversation Item SourceBranch",
+    "ledger.database.files": "open_to_read",
+    "wire.content_parts": "describe_result read_blocks read_medium",
+    "wire.request_message": "CallLinks RequestMessage tool_response",
+    "wire.request_messages": "split_messages",
+    "wire.tools": "call_arguments parse_arguments",
+}
 
-def _unread_fields(one: RequestMessage, message: Message) -> dict[str, Any]:
-    """Return the fields that the message lacks, or all if it does not keep what was unreadable."""
-    value = one.parts[0]
-    kept = (message.metadata or {}).get("unknownEvents", ())
-    if read_counters(message.metadata).unknown_chunks > len(kept):
-        return dict(value)
-    parts = [part for event in kept for part in (event if isinstance(event, list) else [event])]
-    kept_names = {name for part in parts if isinstance(part, Mapping) for name in part}
-    return other_fields(value, {*one.read_fields, *kept_names})
-
-
-def parse_json(text: str, *, line: int = 1) -> Any:
-    """Return the value of JSON text that begins on a line; the error names the place in it.
-
-    A number that JSON does not have becomes a string, and the last value of a key counts.
-    """
-    try:
-        return json_values.parse(text, strict=False)
-    except json_values.Malformed as error:
-        at = 0 if error.at is None else error.at
-        begun = text.rfind("\n", 0, at) + 1
-        where = "" if error.at is None else f" at character {at - begun + 1}"
-        number = line + text.count("\n", 0, begun)
-        raise InvalidCall(f"line {number}: {error.what}{where}") from None
-
-
-def read_usage(
-    report: Mapping[str, Any],
-    places: Places,
-    *,
-    cache_apart: bool = False,
-    reasoning_apart: bool = False,
-) -> Usage | None:
-    """Return the usage of a report, by the dotted paths of each count; ``None`` without any.
-
-    With ``cache_apart`` the report's input excludes what was read from and written to a cache, and
-    with ``reasoning_apart`` its output the reasoning.
-    """
-    counts = read_counts(report, places)
-    if not any(counts.values()):
-        return None
-    return make_usage(counts, report, cache_apart=cache_apart, reasoning_apart=reasoning_apart)
-
-
-def write_messages(
-    messages: Iterable[Message | validation.Holder],
-    *,
-    api: str,
-    provider: str | None = None,
-    model: str | None = None,
-) -> list[dict[str, Any]]:
-    """Return the parts of a request's list that carry messages, all of their thinking included."""
-    return [
-        part
-        for message in messages
-        for part in write_message(message, provider=provider, model=model, api=api)
-    ]
+if not TYPE_CHECKING:  # to a type checker every name would be one of ours then
+    __getattr__ = load_when_used(__name__, _HOMES)

@@ -26,6 +26,7 @@ __all__ = [
     "Deleted",
     "Erased",
     "Explanation",
+    "Finding",
     "Following",
     "Hit",
     "Holder",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from reasoning_store.conversation.identity import Asked
     from reasoning_store.conversation.settings import Resolved
     from reasoning_store.conversation.validation import Holder
+    from reasoning_store.diagnosis import Finding
     from reasoning_store.egress.budget import Budget
     from reasoning_store.egress.compaction_plan import Range, Step
     from reasoning_store.egress.refusals import Explanation
@@ -123,6 +125,7 @@ _HOMES = {
     "conversation.identity": "Asked",
     "conversation.settings": "Resolved",
     "conversation.validation": "Holder",
+    "diagnosis": "Finding",
     "egress.budget": "Budget",
     "egress.compaction_plan": "Range Step",
     "egress.refusals": "Explanation",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from os import PathLike
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -18,6 +20,7 @@ from reasoning_store.tokens import DEFAULT_ENCODING, ENCODINGS, counter
 from reasoning_store.wire.contract_tables import OwnContracts, read_contracts
 
 if TYPE_CHECKING:
+    from reasoning_store.diagnosis import Finding
     from reasoning_store.ingress.masking import Masker
 
 _OWNER = 'as in for_owner("user-7"); without one the owner is ""'
@@ -134,12 +137,35 @@ class Store(Owner):
         if kind is not GeneratorExit:
             self.close()
 
+    # Without opening a store
 
-def upgrade(url: str, *, schema: str | None = None) -> str:
-    """Bring a database's schema up to date and return its revision.
+    @staticmethod
+    def upgrade(url: str, *, schema: str | None = None) -> str:
+        """Bring a database's schema up to date and return its revision.
 
-    ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
-    one way. ``schema`` is that of ``Store``.
-    """
-    opening.upgrade(opening.with_schema(url, schema))
-    return schema_version.REVISIONS[-1]
+        ``Store`` does this by itself for an embedded SQLite file; for PostgreSQL this is the
+        one way. ``schema`` is that of ``Store``.
+        """
+        opening.upgrade(opening.with_schema(url, schema))
+        return schema_version.REVISIONS[-1]
+
+    @staticmethod
+    def revision_of(url: str) -> str:
+        """Return the revision of a database's schema, as it is; ``base`` is the one before any."""
+        with closing(opening.open_any_version(url)) as database:
+            return database.read(schema_version.current_revision) or schema_version.BASE
+
+    @staticmethod
+    def file_of(url: str) -> Path | None:
+        """Return the file of an embedded database; ``None`` for a server or memory."""
+        return opening.file_of(opening.parse_url(url))
+
+    @staticmethod
+    def diagnose(url: str) -> Iterator[Finding]:
+        """Check the library, the environment and a database, and write nothing but what is due.
+
+        An erasure that was interrupted is finished. No finding holds a text or a secret.
+        """
+        from reasoning_store.diagnosis import diagnose
+
+        return diagnose(url)

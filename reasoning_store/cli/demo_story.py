@@ -39,9 +39,8 @@ from reasoning_store.cli.command import Call
 from reasoning_store.cli.demo_stage import Stage
 from reasoning_store.cli.output import plural, print_answer
 from reasoning_store.cli.program import PROGRAM
-from reasoning_store.conversation.codec import argument_text, message_to_json
-from reasoning_store.egress.what_if import COLUMNS, cells_of
-from reasoning_store.ingress.reply_counters import read_counters
+from reasoning_store.cli.transcript import argument_text
+from reasoning_store.formats import message_to_json
 from reasoning_store.testing import refusal, stream
 
 _NAME = "demo"
@@ -255,7 +254,8 @@ def _look_at_request(stage: Stage, session: Session) -> None:
     _show_usage(stage, session)
     stage.paragraph("Every choice, with its tokens; * is the one that holds now:")
     stage.line()
-    stage.table(COLUMNS, [cells_of(row) for row in session.what_if().rows], right=("tokens",))
+    heads, *lines = session.what_if().table()
+    stage.table(heads, lines, right=("tokens",))
     stage.pause(2)
     stage.line()
     stage.labelled("set", "reasoning.includeInContext = true")
@@ -326,10 +326,10 @@ def _pieces(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
 
 def _ingress_notes(message: Message) -> Iterator[str]:
     """Yield notes on what ingress did with a reply."""
-    counters = read_counters(message.metadata)
-    if count := counters.stripped_delimiters:
+    notes = message.metadata or {}
+    if count := notes.get("strippedDelimiters"):
         yield f"{plural(count, 'tag')} taken out"
-    if counters.suppressed_duplicates:
+    if notes.get("suppressedDuplicates"):
         yield "the thought stored once"
     if any(block.signature for block in message.thinking):
         yield "with its signature, which is sent to Anthropic only"

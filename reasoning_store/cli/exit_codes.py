@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from reasoning_store.conversation import errors
+import reasoning_store as rs
 
 
 class Exit(IntEnum):
@@ -42,21 +42,21 @@ MEANING: dict[Exit, str] = {
 }
 """The meaning of each code, as documented."""
 
-OF_ERROR: dict[type[errors.ReasoningStoreError], Exit] = {
-    errors.SettingError: Exit.USAGE,
-    errors.WireError: Exit.USAGE,
-    errors.InvalidCall: Exit.USAGE,
-    errors.NotFound: Exit.NOT_FOUND,
-    errors.Conflict: Exit.CONFLICT,
-    errors.SchemaError: Exit.SCHEMA,
-    errors.CorruptRow: Exit.DAMAGED,
-    errors.StoreFull: Exit.FAILED,
-    errors.StoreBusy: Exit.BUSY,
-    errors.MissingExtra: Exit.USAGE,
+OF_ERROR: dict[type[rs.ReasoningStoreError], Exit] = {
+    rs.SettingError: Exit.USAGE,
+    rs.WireError: Exit.USAGE,
+    rs.InvalidCall: Exit.USAGE,
+    rs.NotFound: Exit.NOT_FOUND,
+    rs.Conflict: Exit.CONFLICT,
+    rs.SchemaError: Exit.SCHEMA,
+    rs.CorruptRow: Exit.DAMAGED,
+    rs.StoreFull: Exit.FAILED,
+    rs.StoreBusy: Exit.BUSY,
+    rs.MissingExtra: Exit.USAGE,
 }
 """The code of each class of error, subclasses included."""
 
 
-def exit_code_of(error: errors.ReasoningStoreError) -> Exit:
+def exit_code_of(error: rs.ReasoningStoreError) -> Exit:
     """Return the exit code of an error."""
     return next((OF_ERROR[kind] for kind in type(error).__mro__ if kind in OF_ERROR), Exit.FAILED)

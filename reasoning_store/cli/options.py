@@ -31,7 +31,6 @@ from reasoning_store.cli.completion import (
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.cli.output import Page, print_note, print_warnings
 from reasoning_store.cli.store_access import LATEST, Where
-from reasoning_store.conversation import json_values
 from reasoning_store.ledger.database import files
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -162,14 +161,13 @@ def takes_page(size: int) -> Decorator[Any]:
     return lambda command: limit(after(command))
 
 
-def _target_options(**target: str | None) -> dict[str, str | None]:
+def _target_options(**target: Any) -> dict[str, Any]:
     """Return the target; warn of an unknown provider, which may be misspelt."""
     if any(target.values()):
-        from reasoning_store.egress.request_warnings import unknown_provider
-        from reasoning_store.egress.target import find_target
+        from reasoning_store import select
 
-        unknown = unknown_provider(find_target(**target, contracts=None))
-        print_warnings([] if unknown is None else [unknown.text])
+        warnings = select([], **target).warnings
+        print_warnings(one.text for one in warnings if one.code == "unknown_provider")
     return target
 
 
@@ -284,8 +282,8 @@ def parse_fact(text: str) -> tuple[str, Any]:
     """Return the key and the value of KEY=VALUE; a value that is no JSON is a text."""
     key, value = _split_pair(text, "rating=1")
     try:
-        return key, json_values.parse(value)
-    except json_values.Malformed:
+        return key, json.loads(value)
+    except (ValueError, RecursionError):
         return key, value
 
 
@@ -316,8 +314,20 @@ def read_file(file: IO[bytes]) -> bytes:
         return file.read()
 
 
+def read_text(file: IO[bytes], name: str) -> str:
+    """Return the text of a file in UTF-8, without a byte order mark."""
+    from reasoning_store.formats import check_encoding
+
+    data = read_file(file)
+    check_encoding(data, name)
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise InvalidCall(f"{name} is not UTF-8 at byte {error.start + 1}") from None
+
+
 def _read_tools(file: IO[bytes]) -> list[dict[str, Any]]:
-    text = json_values.decoded(read_file(file), file.name)
+    text = read_text(file, file.name)
     try:
         tools = json.loads(text)
     except (ValueError, RecursionError):

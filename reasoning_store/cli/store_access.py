@@ -61,9 +61,9 @@ def default_path() -> Path:
 
 def database_file(call: Call) -> Path | None:
     """Return the database's file; None for a server or memory."""
-    from reasoning_store.ledger.database import opening
+    from reasoning_store import Store
 
-    return opening.file_of(opening.parse_url(database_url(call)))
+    return Store.file_of(database_url(call))
 
 
 def is_in_memory(call: Call) -> bool:

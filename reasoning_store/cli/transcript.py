@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,7 @@ from reasoning_store import (
 )
 from reasoning_store.cli.output import Page, is_for_person, local_time
 from reasoning_store.cli.terminal_text import one_line, shorten
-from reasoning_store.conversation.codec import argument_text
-from reasoning_store.wire.content_parts import describe_result
+from reasoning_store.formats import describe_result
 
 if TYPE_CHECKING:
     from reasoning_store.results import Compaction, Stored
@@ -113,3 +113,10 @@ def _block_text(block: Block) -> str:
 
 def _shorten_thought(text: str, thinking: str) -> str:
     return shorten(text, _SHORT) if thinking == "short" else text
+
+
+def argument_text(call: ToolCallBlock) -> str:
+    """Return a call's arguments as they came, or as JSON where they came as an object."""
+    if call.arguments is not None:
+        return call.arguments
+    return json.dumps(call.parameters or {}, ensure_ascii=False, separators=(",", ":"))

@@ -49,29 +49,30 @@ class WhatIf:
     def current(self) -> Alternative:
         return next(row for row in self.rows if row.current)
 
+    def table(self) -> list[tuple[str, ...]]:
+        """Return the alternatives as lines of a table, after its headings."""
+        return [
+            ("", "include", "strip", "tokens", "legal", "first change"),
+            *(
+                (
+                    "*" if row.current else "",
+                    "yes" if row.include_in_context else "no",
+                    row.strip_from_context,
+                    f"{row.tokens.mark}{row.tokens}",
+                    "yes" if row.legal else "no",
+                    "-" if row.first_change is None else str(row.first_change),
+                )
+                for row in self.rows
+            ),
+        ]
+
     def __str__(self) -> str:
-        lines = [COLUMNS, *(cells_of(row) for row in self.rows)]
+        lines = self.table()
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
-
-
-COLUMNS = ("", "include", "strip", "tokens", "legal", "first change")
-"""The headings of the table of alternatives."""
-
-
-def cells_of(row: Alternative) -> tuple[str, ...]:
-    """Return an alternative as a line of that table."""
-    return (
-        "*" if row.current else "",
-        "yes" if row.include_in_context else "no",
-        row.strip_from_context,
-        f"{row.tokens.mark}{row.tokens}",
-        "yes" if row.legal else "no",
-        "-" if row.first_change is None else str(row.first_change),
-    )
 
 
 def what_if(

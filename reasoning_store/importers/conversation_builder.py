@@ -223,7 +223,7 @@ class ConversationBuilder:
     def add_request(
         self,
         placed: Sequence[SourceMessage],
-        api: str,
+        api: str | None,
         *,
         source: Any = None,
         usage: Mapping[str, Any] | None = None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from reasoning_store.formats import are_items
 from reasoning_store.importers.conversation_builder import ConversationBuilder
 from reasoning_store.importers.conversation_readers import read_conversations
 from reasoning_store.importers.source_messages import (
@@ -25,9 +24,7 @@ def _read_conversation(one: SourceConversation, into: ConversationBuilder) -> No
         for number, value in enumerate(list_field(one.about, "output"))
         if isinstance(value, dict)
     ]
-    every = [*one.messages, *output]
-    items = are_items([placed.value for placed in every])
-    into.add_request(every, "openai.responses" if items else "openai.chat")
+    into.add_request([*one.messages, *output], api=None)
 
 
 read = partial(read_conversations, "openai", _read_conversation)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import reasoning_store as rs
+from reasoning_store.formats import parse_arguments
 from reasoning_store.integrations import foreign_forms
 from reasoning_store.integrations.store_access import (
     check_owner,
@@ -20,8 +21,6 @@ from reasoning_store.integrations.store_access import (
     run_in_thread,
 )
 from reasoning_store.results import Owner
-from reasoning_store.wire.media import data_url
-from reasoning_store.wire.tools import parse_arguments
 
 try:
     from agent_framework import HistoryProvider, Message
@@ -171,7 +170,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
         case rs.ToolResponseBlock():
             return {"type": "function_result", "call_id": block.call_id, "result": block.result}
         case rs.MediaBlock(data=bytes(data)):
-            uri = data_url(block.mime_type, data)
+            uri = f"data:{block.mime_type};base64,{foreign_forms.in_base64(data)}"
             return {"type": "data", "uri": uri, "media_type": block.mime_type}
         case rs.MediaBlock(url=str(url)):
             return {"type": "uri", "uri": url, "media_type": block.mime_type}

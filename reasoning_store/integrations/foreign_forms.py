@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import reasoning_store as rs
 from reasoning_store.importers.reply_forms import KeptReply
 from reasoning_store.importers.reply_parts import AnsweredBy
-from reasoning_store.wire.media import in_base64
 
 Path: TypeAlias = tuple[str | int, ...]
 IsThought: TypeAlias = Callable[[Path, Any], bool]
@@ -38,6 +37,20 @@ _THOUGHTS: Final = "thoughtForms"
 _SHORTEST: Final = 12
 """Shorter values outside of thoughts stay in the form: they may be equal by accident."""
 _ABSENT: Final = object()
+_PLAIN: Final = str.maketrans("-_", "+/")
+
+
+def in_base64(data: bytes | bytearray) -> str:
+    """Return bytes as text."""
+    return base64.b64encode(data).decode("ascii")
+
+
+def from_base64(text: Any) -> bytes | None:
+    """Return the bytes of a text in either alphabet; ``None`` of any other value."""
+    try:
+        return base64.b64decode(text.translate(_PLAIN) + "==") if isinstance(text, str) else None
+    except ValueError:
+        return None
 
 
 def given_arguments(block: rs.ToolCallBlock) -> Any:

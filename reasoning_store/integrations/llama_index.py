@@ -28,7 +28,6 @@ from reasoning_store.integrations.store_access import (
     run_in_thread,
 )
 from reasoning_store.results import Owner
-from reasoning_store.wire.media import in_base64
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -313,7 +312,7 @@ def _write_block(block: rs.Block) -> dict[str, Any] | None:
         case rs.MediaBlock(kind="image", data=bytes(data)):
             return {
                 "block_type": "image",
-                "image": in_base64(data),
+                "image": foreign_forms.in_base64(data),
                 "image_mimetype": block.mime_type,
             }
         case _:

@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from reasoning_store.owner import Owner
+from reasoning_store import Store
+from reasoning_store.results import Owner
 from reasoning_store.server.bodies import read_up_to
 from reasoning_store.server.options import OPERATOR, ServerOptions, token_digest
 from reasoning_store.server.problems import Refused, problem
-from reasoning_store.store import Store
 
 TOKEN_HEADER: Final = "X-Reasoning-Token"
 KEY_HEADERS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from reasoning_store.conversation.errors import ReasoningStoreError
+from reasoning_store import ReasoningStoreError, Store
 from reasoning_store.server.access import METRICS, Access
 from reasoning_store.server.conversations import conversation_routes
 from reasoning_store.server.gateway import Gateway
@@ -33,7 +33,6 @@ from reasoning_store.server.problems import (
 from reasoning_store.server.responses import Responses
 from reasoning_store.server.tracing import Tracing, export_spans, find_tracer
 from reasoning_store.server.upstream import Addresses
-from reasoning_store.store import Store
 
 
 def make_app(store: Store, options: ServerOptions | None = None) -> Starlette:

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 import reasoning_store as rs
+from reasoning_store import Store
 from reasoning_store.integrations.client_bodies import find_form, write_json
 from reasoning_store.integrations.clients import Titles
 from reasoning_store.integrations.echo_matcher import EchoMatcher
@@ -54,7 +55,6 @@ from reasoning_store.server.upstream import (
     returned_headers,
     stores_nothing,
 )
-from reasoning_store.store import Store
 
 EXPLANATION_HEADER: Final = "X-Reasoning-Explanation"
 _MOST_EXPLAINED: Final = 64 * 1024

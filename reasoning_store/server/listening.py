@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store import InvalidCall
 from reasoning_store.server.gateway import load_shared
 from reasoning_store.server.options import ServerOptions
 from reasoning_store.server.workers import check_workers, run_workers

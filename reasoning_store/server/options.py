@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from reasoning_store.conversation.errors import InvalidCall
+from reasoning_store import InvalidCall
 from reasoning_store.server.limits import Limits
 
 Mode: TypeAlias = Literal["mirror", "clean", "render"]

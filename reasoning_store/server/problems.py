@@ -11,7 +11,7 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from reasoning_store.conversation import errors
+import reasoning_store as rs
 
 _TYPES: Final = {
     400: ("invalid_request_error", "invalid_request_error"),
@@ -39,14 +39,14 @@ _OF_GOOGLE: Final = {
 }
 _DEFAULT_TYPES: Final = ("api_error", "api_error")
 _OF_A_PROTOCOL: Final = re.compile(r"/v\d+\w*/")
-_STATUS: Final[dict[type[errors.ReasoningStoreError], int]] = {
-    errors.NotFound: 404,
-    errors.Conflict: 409,
-    errors.StoreFull: 507,
-    errors.StoreBusy: 503,
-    errors.InvalidCall: 400,
-    errors.SettingError: 400,
-    errors.WireError: 400,
+_STATUS: Final[dict[type[rs.ReasoningStoreError], int]] = {
+    rs.NotFound: 404,
+    rs.Conflict: 409,
+    rs.StoreFull: 507,
+    rs.StoreBusy: 503,
+    rs.InvalidCall: 400,
+    rs.SettingError: 400,
+    rs.WireError: 400,
 }
 
 
@@ -91,9 +91,7 @@ class Refused(Exception):
         self.response = response
 
 
-def store_problem(
-    path: str, error: errors.ReasoningStoreError, status: int | None = None
-) -> Response:
+def store_problem(path: str, error: rs.ReasoningStoreError, status: int | None = None) -> Response:
     """Return an error of the store as a response."""
     if status is None:
         status = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), 503)
@@ -101,7 +99,7 @@ def store_problem(
     return problem(path, status, message, code=_code(error))
 
 
-def _code(error: errors.ReasoningStoreError) -> str:
+def _code(error: rs.ReasoningStoreError) -> str:
     name = type(error).__name__
     return "".join(f"_{one.lower()}" if one.isupper() else one for one in name).lstrip("_")
 
@@ -123,7 +121,7 @@ async def answer_refused(request: Request, error: Exception) -> Response:
 
 async def answer_store_error(request: Request, error: Exception) -> Response:
     """Answer a request that the store refused."""
-    assert isinstance(error, errors.ReasoningStoreError)
+    assert isinstance(error, rs.ReasoningStoreError)
     return store_problem(request.url.path, error)
 
 

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 import reasoning_store as rs
 from reasoning_store.ingress.normalizer import make_text_channel
 from reasoning_store.ingress.reply_counters import Counters
-from reasoning_store.ingress.tags import Run
 from reasoning_store.ingress.text_channel import TextChannel
 from reasoning_store.integrations.client_bodies import write_json
+from reasoning_store.results import Run
 from reasoning_store.server.options import Mode
 from reasoning_store.wire.contract_lookup import find_contract
 

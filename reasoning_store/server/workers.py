@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
-from reasoning_store.conversation.errors import InvalidCall, ReasoningStoreError
+from reasoning_store import InvalidCall, ReasoningStoreError
 from reasoning_store.server.journal import fault_of, log
 
 _STOPS: Final = tuple(

@@ -322,17 +322,20 @@ _SPLIT: Final[Mapping[str, Callable[..., Iterator[RequestMessage]]]] = {
 def split_messages(
     parts: Sequence[Any],
     *,
-    api: str,
+    api: str | None,
     provider: str | None = None,
     model: str | None = None,
 ) -> Iterator[RequestMessage]:
     """Return the messages of the list in a request's body, in their order.
 
     ``provider`` and ``model`` say which fields have a thought; a part that is no object is empty.
+    Without an ``api`` the parts are OpenAI's: items of Responses, or messages of Chat Completions.
     """
+    found = [part if isinstance(part, Mapping) else {} for part in parts]
+    if api is None:
+        api = "openai.responses" if request_items.are_items(found) else _CHAT
     if api not in _SPLIT:
         raise InvalidCall(
             f"the requests of {api!r} are not read", hint=f"one of: {', '.join(_SPLIT)}"
         )
-    found = [part if isinstance(part, Mapping) else {} for part in parts]
     return _SPLIT[api](found, provider=provider, model=model)

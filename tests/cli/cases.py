@@ -52,9 +52,6 @@ CASES: dict[str, Case] = {
         "db distribute --check", "db distribute", says="an SQLite file is on one machine"
     ),
     "db doctor": Case("db doctor", "db doctor --frobnicate", needs=False, says="--frobnicate"),
-    "db downgrade": Case(
-        "db downgrade base --yes", "db downgrade 9999 --yes", says="one of: base, "
-    ),
     "db upgrade": Case(
         "db upgrade", "db upgrade --db sqlite:///broken.json", Exit.SCHEMA, needs=False
     ),

@@ -180,7 +180,7 @@ def test_doctor_says_no_place_of_the_users(here: Here, folder: Path) -> None:
     """Its answer is for others to read: the database is theirs to fill in."""
     out = here(f"db doctor --db sqlite:///{folder}/nowhere.db").out
 
-    assert "reasoning-store db create --db URL creates it" in out
+    assert "run: reasoning-store db create --db URL" in out
     assert str(folder) not in out
 
 

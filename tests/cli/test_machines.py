@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.commands.doctor import State, standby_state
 from reasoning_store.cli.exit_codes import Exit
+from reasoning_store.diagnosis import State, standby_state
 from reasoning_store.ledger.database.topology import ServerSettings
 from tests import clusters
 from tests.cli.conftest import Here

@@ -75,28 +75,12 @@ def test_the_users_own_database_is_where_the_system_keeps_data(here: Here, folde
     assert Path("x.db").exists()
 
 
-def test_a_downgrade_keeps_a_copy_and_can_be_undone(here: Here) -> None:
-    """What the older schema has no place for is in the copy, which opens as a store."""
-    ran = here("db downgrade base --yes")
-    then = here("db current")
-    with rs.Store("sqlite:///chat.db.before-base") as copy:
-        kept = len(copy.session("chat-42").history())
-
-    assert (ran.code, ran.out, then.out) == (Exit.DONE, "base\n", "base\n")
-    assert "chat.db.before-base" in ran.err
-    assert kept == 6
-    assert here("db upgrade").out == NEWEST
-
-
 def test_current_upgrades_nothing(here: Here) -> None:
-    """An older schema is reported, not changed."""
-    here("db downgrade base --yes")
-    here("db current")
+    """It only reads."""
+    before = Path("chat.db").read_bytes()
 
-    with sqlite3.connect("chat.db") as raw:
-        tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_schema")}
-    raw.close()
-    assert "sessions" not in tables
+    assert here("db current").out == NEWEST
+    assert Path("chat.db").read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -106,7 +90,6 @@ def test_current_upgrades_nothing(here: Here) -> None:
         "erase --everything",
         "sessions delete --before 2030-01-01",
         "sessions delete chat-42",
-        "db downgrade base",
     ],
 )
 def test_what_cannot_be_taken_back_is_not_done_unasked(here: Here, line: str) -> None:
@@ -379,7 +362,7 @@ def test_the_doctors_answer_holds_nothing_of_a_conversation(here: Here) -> None:
 def test_the_commands_work_on_a_server(
     here: Here, create_database: Callable[..., URL], postgres_url: str
 ) -> None:
-    """PostgreSQL is made by init, told by doctor, and downgraded by command."""
+    """PostgreSQL is made by create and checked by doctor."""
     url = make_url(create_database().render_as_string(hide_password=False))
     new = url.render_as_string(hide_password=False)
 
@@ -392,8 +375,6 @@ def test_the_commands_work_on_a_server(
     with rs.Store(new) as store:
         store.session("chat-42", create=True).append(rs.user("Hello"))
     assert here(f"show chat-42 --db '{new}'").out == "[1] user\n  Hello\n"
-    assert here(f"db downgrade base --yes --db '{new}'").out == "base\n"
-    assert here(f"db current --db '{new}'").out == "base\n"
 
 
 def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here) -> None:
@@ -405,7 +386,6 @@ def test_a_server_that_is_not_there_is_one_line_without_its_password(here: Here)
         "db doctor --json",
         "db create",
         "db current",
-        "db downgrade base --yes",
     ):
         ran = here(f"{line} --db '{url}'")
 

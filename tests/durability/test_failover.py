@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 import reasoning_store as rs
-from reasoning_store.cli.commands.doctor import standby_state
+from reasoning_store.diagnosis import standby_state
 from reasoning_store.ledger.database import opening, topology
 from tests.docs.pages import CHECKOUT, read
 

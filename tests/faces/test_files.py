@@ -15,7 +15,6 @@ import reasoning_store as rs
 from reasoning_store.cli import main
 from reasoning_store.cli.exit_codes import Exit
 from reasoning_store.importers import formats
-from reasoning_store.store import upgrade
 from tests.cli.conftest import clean
 from tests.properties import each
 
@@ -58,7 +57,7 @@ def back_up(path: str) -> None:
 
 CALLS: dict[str, Callable[[str], object]] = {
     "open": lambda path: rs.Store(f"sqlite:///{path}"),
-    "upgrade": lambda path: upgrade(f"sqlite:///{path}"),
+    "upgrade": lambda path: rs.Store.upgrade(f"sqlite:///{path}"),
     "backup": back_up,
     "detect": formats.detect,
     "read": lambda path: [*formats.conversations(path, format="llm")],
@@ -149,7 +148,7 @@ def test_doctor_reports_what_cannot_be_looked_up(
 
 def test_a_name_that_is_no_text_is_a_name(place: Path) -> None:
     """Upgraded by command, as it is opened by a program."""
-    upgrade("sqlite:///\udcff.db")
+    rs.Store.upgrade("sqlite:///\udcff.db")
 
     assert (place / "\udcff.db").exists()
 

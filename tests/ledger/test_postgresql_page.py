@@ -15,7 +15,7 @@ from sqlalchemy import URL, create_engine
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
-from reasoning_store.store import upgrade
+from reasoning_store.store import Store
 from tests import clusters
 from tests.docs.pages import read
 
@@ -52,8 +52,8 @@ def test_the_roles_of_the_page_can_do_their_work_and_no_more(
     owner, app = as_role(url, f"{name}_owner"), as_role(url, f"{name}_app")
     clusters.run_each(owner, GRANTS.replace("chat", name))
     with pytest.raises(InvalidCall, match="role may not"):
-        upgrade(app.render_as_string(hide_password=False))
-    upgrade(owner.render_as_string(hide_password=False))
+        Store.upgrade(app.render_as_string(hide_password=False))
+    Store.upgrade(owner.render_as_string(hide_password=False))
 
     with Ledger.open(app) as ledger:
         session = new_session(ledger)

@@ -28,7 +28,7 @@ from reasoning_store.ledger.database.statement import driver
 from reasoning_store.ledger.ledger import Ledger
 from reasoning_store.ledger.records import NewParts
 from reasoning_store.ledger.tables import metadata
-from reasoning_store.store import Store, upgrade
+from reasoning_store.store import Store
 from tests import clusters
 
 from .histories import answered, new_session, said, stored_messages
@@ -73,7 +73,7 @@ def test_a_store_has_a_schema_of_its_own_next_to_the_tables_of_an_application(
 
     with pytest.raises(SchemaError, match="has no schema of reasoning-store yet"):
         Store(url, schema=schema)
-    upgrade(url, schema=schema)
+    rs.Store.upgrade(url, schema=schema)
     with Store(url, schema=schema) as store:
         session = store.session("s", create=True)
         session.append(rs.user("Is 91 prime?"), idempotency_key="k")
@@ -107,7 +107,7 @@ def test_a_version_of_another_program_is_not_taken_for_ours(
         if revision is not None:
             connection.exec_driver_sql("INSERT INTO alembic_version VALUES (%s)", (revision,))
 
-    for refused in (Store, upgrade):
+    for refused in (Store, Store.upgrade):
         with pytest.raises(SchemaError, match="another program's") as caught:
             refused(url, schema="public")
         assert "?schema=" in str(caught.value.hint)
@@ -125,7 +125,7 @@ def test_tables_of_others_where_a_store_is_to_be_are_left_as_they_are(
         connection.exec_driver_sql("CREATE TABLE messages (theirs int)")
 
     with pytest.raises(SchemaError, match="another program's object") as caught:
-        upgrade(f"{url}&schema=public")
+        rs.Store.upgrade(f"{url}&schema=public")
 
     assert "?schema=" in str(caught.value.hint)
     with others.connect() as connection:
@@ -136,7 +136,7 @@ def test_a_store_in_the_public_schema_is_found_there(plain_url: str) -> None:
     """By its own tables; a new one is not made next to it."""
     with Store(plain_url) as store:
         store.session("s", create=True)
-    upgrade(plain_url)
+    rs.Store.upgrade(plain_url)
     with Store(plain_url, schema="public") as store:
         assert store.session("s").id == "s"
 

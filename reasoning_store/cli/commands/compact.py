@@ -14,7 +14,7 @@ from reasoning_store.cli.options import (
     SHARE,
     TOKENS,
     limit_option,
-    read_file,
+    read_text,
     takes_branch,
     takes_place,
     takes_request,
@@ -22,7 +22,6 @@ from reasoning_store.cli.options import (
 from reasoning_store.cli.output import Page, answer_fields, print_answer, print_note
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import shorten
-from reasoning_store.conversation import json_values
 from reasoning_store.egress.budget import THRESHOLD
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _apply(
 
 
 def _read_summary(file: IO[bytes]) -> str:
-    text = json_values.decoded(read_file(file), file.name).replace("\r\n", "\n")
+    text = read_text(file, file.name).replace("\r\n", "\n")
     if not text.strip():
         raise InvalidCall(f"{file.name} is empty", hint="write a summary of the messages into it")
     return text

@@ -11,7 +11,6 @@ import click
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Group
 from reasoning_store.cli.exit_codes import Exit
-from reasoning_store.cli.options import YES, confirm
 from reasoning_store.cli.output import Page, plural, print_answer, print_note
 from reasoning_store.cli.progress import Progress
 
@@ -51,38 +50,16 @@ def upgrade(call: Call) -> None:
 
 
 def _upgrade(call: Call) -> None:
-    from reasoning_store.store import upgrade
+    from reasoning_store import Store
 
     path = store_access.database_file(call)
     is_new = path is not None and not store_access.file_exists(path)
     store_access.make_folder(call)
     with Progress("upgrading"):
-        revision = upgrade(store_access.database_url(call))
+        revision = Store.upgrade(store_access.database_url(call))
     _print_revision(call, revision)
     if is_new:
         print_note(f"{path} was created")
-
-
-@db.command("downgrade", examples=("db downgrade base --yes",), answers="revision")
-@click.argument("revision")
-@YES
-@click.pass_obj
-def downgrade(call: Call, revision: str, yes: bool) -> None:
-    """Downgrade the schema to REVISION, for an older program.
-
-    Data that REVISION has no place for is lost; `base` drops everything. A copy of an SQLite file
-    is kept first. A program of this version upgrades the file again when it opens it.
-    """
-    from reasoning_store.cli import schema
-
-    schema.check_revision(revision)
-    store_access.require_file(call)
-    confirm(f"Downgrade the schema to {revision}?", yes)
-    with Progress("downgrading"):
-        copy = schema.downgrade(store_access.database_url(call), revision)
-    if copy is not None:
-        print_note(f"a copy of the database before: {copy}")
-    _print_revision(call, revision)
 
 
 @db.command("distribute", examples=("db distribute --check",), answers="nodes steps missing")
@@ -134,10 +111,10 @@ def _nodes(names: Sequence[str]) -> str:
 @click.pass_obj
 def current(call: Call) -> None:
     """Print the schema's revision, without upgrading anything."""
-    from reasoning_store.cli import schema
+    from reasoning_store import Store
 
     store_access.require_file(call)
-    _print_revision(call, schema.read_revision(store_access.database_url(call)))
+    _print_revision(call, Store.revision_of(store_access.database_url(call)))
 
 
 def _print_revision(call: Call, revision: str) -> None:

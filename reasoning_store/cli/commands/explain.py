@@ -14,10 +14,9 @@ from reasoning_store import NotFound
 from reasoning_store.cli import hints
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.completion import complete_provider
-from reasoning_store.cli.options import read_file
+from reasoning_store.cli.options import read_text
 from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.cli.terminal_text import json_text
-from reasoning_store.conversation import json_values
 
 
 @click.command(
@@ -39,9 +38,10 @@ def explain(call: Call, text: str, provider: str | None) -> None:
     Pass the text of the 400, or a file that holds it; - is standard input.
     """
     if text == "-":
-        text = json_values.decoded(read_file(sys.stdin.buffer), "standard input")
+        text = read_text(sys.stdin.buffer, "standard input")
     elif len(text) < 256 and Path(text).is_file():
-        text = json_values.decoded(Path(text).read_bytes(), text)
+        with open(text, "rb") as file:
+            text = read_text(file, text)
     from reasoning_store import explain_refusal
 
     found = explain_refusal(provider, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from reasoning_store import InvalidCall, NotFound
+from reasoning_store import NotFound
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
@@ -25,14 +26,19 @@ from reasoning_store.cli.history_files import (
     find_histories,
 )
 from reasoning_store.cli.options import name_in_error
-from reasoning_store.cli.output import Page, plural, print_answer, print_note, print_warnings
+from reasoning_store.cli.output import (
+    Page,
+    answer_fields,
+    plural,
+    print_answer,
+    print_note,
+    print_warnings,
+)
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation import codec
 from reasoning_store.ledger.database import files
 
 if TYPE_CHECKING:
     from reasoning_store import Store
-    from reasoning_store.ledger.transfer.transfer import OnConflict
     from reasoning_store.results import ImportedConversation, ImportedHistory, Owner, Report
 
 T = TypeVar("T")
@@ -105,7 +111,7 @@ def import_(
     owner: str | None,
     provider: str | None,
     model: str | None,
-    on_conflict: OnConflict,
+    on_conflict: Any,
     keep_ids: bool,
     verbose: bool,
     dry_run: bool,
@@ -177,7 +183,7 @@ def _import_lines(
     call: Call,
     path: str,
     owner: str | None,
-    on_conflict: OnConflict,
+    on_conflict: Any,
     dry_run: bool,
 ) -> None:
     with (
@@ -234,15 +240,15 @@ def _dry_run_store(here: Store, path: str, owner: str | None) -> Iterator[Store]
 
 def _read_names(path: str, owner: str | None) -> set[tuple[str, str]]:
     """Return the owners and ids of the sessions in a file; a line that cannot be read has none."""
-    from reasoning_store.ledger.transfer import lines
-
     names: set[tuple[str, str]] = set()
     with files.open_to_read(path) as texts:
         for text in texts:
-            with suppress(InvalidCall):
-                line = lines.read(text)
-                if isinstance(line, lines.SessionLine):
-                    names.add((line.owner if owner is None else owner, line.id))
+            with suppress(ValueError, KeyError, RecursionError):
+                line = json.loads(text)
+                if isinstance(line, dict) and line["type"] == "session":
+                    names.add(
+                        (str(line.get("owner") or "") if owner is None else owner, str(line["id"]))
+                    )
     return names
 
 
@@ -374,4 +380,9 @@ def _history_data(found: HistoryFiles, done: ImportedHistory) -> dict[str, Any]:
 
 
 def _report_data(report: Report) -> dict[str, Any]:
-    return {codec.camel(name): value for name, value in asdict(report).items()}
+    keys = "messages reasoningIn reasoningStored copies textsUnchanged textsCleaned delimiters"
+    return {
+        **answer_fields(report, f"{keys} keptRaw"),
+        "skipped": [asdict(one) for one in report.skipped],
+        "unreadTimes": [asdict(one) for one in report.unread_times],
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,12 +12,10 @@ from reasoning_store import InvalidCall
 from reasoning_store.cli import store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import SINCE, UNTIL
-from reasoning_store.cli.output import Page, print_answer
+from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.cli.progress import Progress
-from reasoning_store.conversation import codec
 
 if TYPE_CHECKING:
-    from reasoning_store.ledger.reports import By
     from reasoning_store.results import ReportRow
 
 _NUMBERS = (
@@ -29,6 +27,7 @@ _NUMBERS = (
     "counted",
     "unreported",
 )
+_KEYS = tuple(name.replace("_w", "W") for name in _NUMBERS)
 _BY = ("session", "owner", "model", "day")
 _TOTAL = "total"
 
@@ -68,7 +67,7 @@ _TOTAL = "total"
 @click.pass_obj
 def report(
     call: Call,
-    by: tuple[By, ...],
+    by: tuple[Any, ...],
     since: datetime | None,
     until: datetime | None,
     sort: str | None,
@@ -81,12 +80,11 @@ def report(
     `counted` is their thinking as counted here: the reasoning used is `reasoning` and `counted`
     together. - means: not reported.
     """
-    from reasoning_store.ledger.reports import fields
-
     with store_access.open_to_read(call) as store, Progress("adding up"):
         of = store if owner is None else store.for_owner(owner)
         rows = of.report(by, since=since, until=until)
-    groups = fields(by)
+    named = [name for one in by for name in (("owner", one) if one == "session" else (one,))]
+    groups = tuple(dict.fromkeys(named))
     all_rows = rows
     if sort in _BY and sort not in groups:
         raise InvalidCall(f"--sort {sort}: the rows have no {sort}", hint=f"pass --by {sort}, too")
@@ -113,7 +111,7 @@ def report(
 
     print_answer(
         call,
-        [{codec.camel(name): getattr(row, name) for name in (*groups, *_NUMBERS)} for row in rows],
+        [answer_fields(row, " ".join((*groups, *_KEYS))) for row in rows],
         write_page,
     )
 

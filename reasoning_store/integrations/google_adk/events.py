@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
@@ -11,10 +12,9 @@ from google.adk.sessions import State
 from google.genai import types
 
 import reasoning_store as rs
+from reasoning_store.formats import call_arguments, read_medium
 from reasoning_store.integrations import foreign_forms
-from reasoning_store.wire.content_parts import media_kind
-from reasoning_store.wire.media import from_base64, in_base64
-from reasoning_store.wire.tools import call_arguments
+from reasoning_store.integrations.foreign_forms import from_base64, in_base64
 
 _NAME: Final = "googleAdk"
 _API: Final = "gemini.generate_content"
@@ -134,27 +134,12 @@ def _read_part(part: types.Part) -> rs.Block:
         return rs.ToolResponseBlock(
             call_id=answer.id or "", tool_name=answer.name or "", result=answer.response
         )
-    if (data := part.inline_data) is not None and data.data is not None:
-        return _medium(data.mime_type, data=data.data, about=about)
-    if (file := part.file_data) is not None and file.file_uri is not None:
-        return _medium(file.mime_type, url=file.file_uri, about=about)
+    data, file = part.inline_data or types.Blob(), part.file_data or types.FileData()
+    mime = data.mime_type or file.mime_type or "application/octet-stream"
+    medium = read_medium(mime, data=data.data, url=file.file_uri)
+    if medium is not None:
+        return replace(medium, provider_metadata=about)
     return rs.RawBlock(data=part.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-def _medium(
-    mime: str | None,
-    *,
-    data: bytes | None = None,
-    url: str | None = None,
-    about: Mapping[str, Any] | None,
-) -> rs.MediaBlock:
-    return rs.MediaBlock(
-        kind=media_kind(mime or ""),
-        mime_type=mime or "application/octet-stream",
-        data=data,
-        url=url,
-        provider_metadata=about,
-    )
 
 
 def _write_block(block: rs.Block) -> types.Part | None:

@@ -21,12 +21,10 @@ from langchain_core.messages import (
 )
 
 import reasoning_store as rs
+from reasoning_store.formats import call_arguments, tool_response
 from reasoning_store.importers.frameworks import langchain as dumps
 from reasoning_store.importers.reply_parts import THOUGHT_FIELDS
 from reasoning_store.integrations import foreign_forms
-from reasoning_store.wire.content_parts import read_result
-from reasoning_store.wire.media import in_base64
-from reasoning_store.wire.tools import call_arguments
 
 _NAME: Final = "langchain"
 _PROVIDERS: Final[Mapping[str, str]] = {
@@ -65,10 +63,10 @@ def _read_plain(dumped: Mapping[str, Any]) -> rs.Message:
         return foreign_forms.read_reply(dumps.read_reply(data))
     if role == "tool":
         return rs.tool(
-            rs.ToolResponseBlock(
-                call_id=data.get("tool_call_id") or "",
-                tool_name=data.get("name") or "",
-                result=read_result(data["content"]),
+            tool_response(
+                data.get("tool_call_id"),
+                data["content"],
+                name=data.get("name"),
                 is_error=data.get("status") == "error",
             )
         )
@@ -243,7 +241,7 @@ def _write_thought(block: rs.ThinkingBlock) -> dict[str, Any]:
 def _write_media(block: rs.MediaBlock) -> dict[str, Any] | None:
     made: dict[str, Any] = {"type": block.kind, "mime_type": block.mime_type}
     if block.data is not None:
-        return {**made, "base64": in_base64(block.data)}
+        return {**made, "base64": foreign_forms.in_base64(block.data)}
     if block.url is not None:
         return {**made, "url": block.url}
     return None

@@ -23,6 +23,8 @@ from reasoning_store.ledger.database.statement import quoted, schema_of
 if TYPE_CHECKING:
     from alembic.config import Config
 
+BASE = "base"
+"""The revision before the first."""
 REVISIONS = ("1905",)
 """The schemas of the scripts, oldest first. A script more is a name more here."""
 VERSION_TABLE = "alembic_version"

@@ -10,10 +10,9 @@ import click
 
 from reasoning_store import InvalidCall, Message, TextBlock
 from reasoning_store.cli.command import Call, Group
-from reasoning_store.cli.options import read_file, takes_latest, takes_message, takes_session
+from reasoning_store.cli.options import read_text, takes_latest, takes_message, takes_session
 from reasoning_store.cli.output import Page, answer_fields, print_answer
 from reasoning_store.cli.store_access import Where
-from reasoning_store.conversation import json_values
 
 if TYPE_CHECKING:
     from reasoning_store.results import Branch
@@ -76,7 +75,7 @@ def edit(call: Call, where: Where, text: str) -> None:
     It becomes the current branch, and its number is printed. TEXT - is read from standard input.
     """
     if text == "-":
-        text = json_values.decoded(read_file(sys.stdin.buffer), "standard input")
+        text = read_text(sys.stdin.buffer, "standard input")
     with where.open_message(call) as (session, position):
         message = session.get(position).message
         if message.role not in _ROLES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -13,9 +13,6 @@ from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.options import POSITION, YES, Whose, confirm, takes_sessions
 from reasoning_store.cli.output import REMOVED, print_removed, print_warnings
 from reasoning_store.cli.progress import Progress
-
-if TYPE_CHECKING:
-    from reasoning_store.ledger.erasure import Only
 
 _ANSWERS = f"{REMOVED} copies"
 
@@ -41,7 +38,7 @@ def erase(
     whose: Whose,
     branch: int | None,
     position: int | str | None,
-    only: Only,
+    only: Any,
     yes: bool,
 ) -> None:
     """Erase a session, a message or only thinking, for good.

@@ -15,7 +15,6 @@ from reasoning_store.cli.progress import Progress
 
 if TYPE_CHECKING:
     from reasoning_store import Store, results
-    from reasoning_store.ledger.searching.search import Within
 
 _HIT = "session title kind branch isCurrent position id role createdAt snippet marks"
 """The keys of a hit."""
@@ -50,7 +49,7 @@ def search(
     call: Call,
     /,
     words: tuple[str, ...],
-    within: Within,
+    within: Any,
     all_branches: bool,
     thoughts: bool,
     owner: str,

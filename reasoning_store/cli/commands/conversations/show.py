@@ -24,7 +24,7 @@ from reasoning_store.cli.output import (
 from reasoning_store.cli.output_files import check_output, complete_file
 from reasoning_store.cli.store_access import Where
 from reasoning_store.cli.terminal_text import printable
-from reasoning_store.conversation.codec import message_to_json
+from reasoning_store.formats import message_to_json
 
 if TYPE_CHECKING:
     from reasoning_store import Session
