@@ -18,7 +18,6 @@ import pytest
 from sqlalchemy import URL, make_url
 
 import reasoning_store as rs
-from reasoning_store.cli import schema
 from reasoning_store.ledger.database import opening, schema_version
 
 from . import programs
@@ -69,8 +68,8 @@ def revision(url: str) -> str | None:
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite") and not path.exists():
         return None
-    found = schema.read_revision(url)
-    return None if found == schema.BASE else found
+    found = rs.Store.revision_of(url)
+    return None if found == schema_version.BASE else found
 
 
 def killed(program: Callable[..., None], case: Case, url: str, last: int) -> bool:
