@@ -48,15 +48,12 @@ OPEN = tuple(f"reasoning_store{name}" for name in ("", ".results", ".formats", "
 STILL_PRIVATE = {
     "cli/commands/database.py: ledger.database.distribution",
     "cli/commands/import_.py: ledger.database.files",
-    "cli/commands/serve.py: wire.contract_lookup.find_host",
     "cli/commands/settings.py: conversation.settings",
     "cli/commands/compact.py: egress.budget.THRESHOLD",
     "cli/commands/usage.py: egress.budget.THRESHOLD",
     "cli/completion.py: conversation.settings",
-    "cli/completion.py: wire.contract_lookup",
     "cli/options.py: conversation.settings",
     "cli/options.py: ledger.database.files",
-    "cli/options.py: wire.contract_lookup",
     "cli/output_files.py: ledger.database.backup.check_target",
     "cli/output_files.py: ledger.database.files",
     "cli/store_access.py: ledger.database.files",
@@ -65,8 +62,6 @@ STILL_PRIVATE = {
     "server/reply_modes.py: ingress.reply_counters.Counters",
     "server/reply_modes.py: ingress.text_channel.TextChannel",
     "server/reply_modes.py: wire.contract_lookup.find_contract",
-    "server/stored_responses.py: wire.contract_lookup",
-    "server/tracing.py: wire.contract_lookup",
 }
 """What surfaces import of the inside; each has to become public, or go."""
 PURE = ("conversation", "wire", "ingress", "egress", "display")

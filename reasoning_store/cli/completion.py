@@ -54,10 +54,9 @@ def complete_api(
 def complete_provider(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from reasoning_store.wire import contract_lookup
+    from reasoning_store.results import Contracts
 
-    hosts = contract_lookup.tables_of(None).hosts.values()
-    return _matching_words(dict.fromkeys(host.id for host in hosts), incomplete)
+    return _matching_words(Contracts.default().providers, incomplete)
 
 
 def complete_change(

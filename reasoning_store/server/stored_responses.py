@@ -16,7 +16,6 @@ from reasoning_store.results import Contracts, Owner, Stored
 from reasoning_store.server.conversation_items import FORM, StoredItem, write_items
 from reasoning_store.server.conversations import find_session
 from reasoning_store.server.openai_routes import Absent
-from reasoning_store.wire import contract_lookup
 
 _SEALS: Final = "reasoning.encrypted_content"
 _NAMING: Final = ("conversation", "previous_response_id")
@@ -66,8 +65,8 @@ def ask_for_seals(
     model, included = body.get("model"), body.get("include") or []
     if not isinstance(model, str) or not isinstance(included, list) or _SEALS in included:
         return body
-    contract = contract_lookup.find_contract(provider, model, FORM.api, base_url, contracts)
-    return {**body, "include": [*included, _SEALS]} if contract.messages.stateless else body
+    is_stateless = contracts.is_stateless(provider, model, FORM.api, base_url)
+    return {**body, "include": [*included, _SEALS]} if is_stateless else body
 
 
 def find_reply(owner: Owner, id: str) -> tuple[rs.Session, Stored]:

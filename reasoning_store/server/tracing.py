@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import reasoning_store as rs
-from reasoning_store.wire import contract_lookup
+from reasoning_store.results import Contracts
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
@@ -216,7 +216,7 @@ def _reply_facts(reply: rs.Message) -> Iterator[tuple[str, Any]]:
 
 def _provider(named: str | None, base_url: str) -> str | None:
     """Return the convention's name of the provider, where its name or its address is known."""
-    found = contract_lookup.provider_id(named, base_url)
+    found = Contracts.default().provider_id(named, base_url)
     return _PROVIDERS.get(found, found) if found else None
 
 

@@ -101,6 +101,40 @@ class Contracts:
 
     __slots__ = ()
 
+    @staticmethod
+    def default() -> Contracts:
+        """Return the contracts that hold without a store."""
+        return default_contracts()
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The ids of the providers."""
+        return tuple(dict.fromkeys(host.id for host in _tables(self).hosts.values()))
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The ids of the protocols, as ``api`` takes them."""
+        return tuple(dict.fromkeys(_tables(self).apis.values()))
+
+    def provider_id(self, provider: str | None, base_url: str | None = None) -> str | None:
+        """Return the id of a provider by any of its names, or by an address."""
+        from reasoning_store.wire.contract_lookup import provider_id
+
+        return provider_id(provider, base_url, self)
+
+    def is_stateless(
+        self, provider: str | None, model: str | None, api: str, base_url: str | None = None
+    ) -> bool:
+        """Whether a host keeps no reply of a model, so that a client sends sealed thinking back."""
+        from reasoning_store.wire.contract_lookup import find_contract
+
+        return find_contract(provider, model, api, base_url, self).messages.stateless
+
+
+def _tables(contracts: Contracts) -> ContractTables:
+    assert isinstance(contracts, ContractTables), "contracts are those of a store"
+    return contracts
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContractTables(Contracts):

@@ -239,11 +239,11 @@ def _serve(
 
 
 def _print_address(call: Call, options: ServerOptions, url: str) -> None:
-    from reasoning_store.wire.contract_lookup import find_host
+    from reasoning_store.results import Contracts
 
-    upstream = options.upstream
-    host = find_host(options.provider, upstream)
-    provider = None if host is None else host.id
+    known, upstream = Contracts.default(), options.upstream
+    named = known.provider_id(options.provider, upstream)
+    provider = named if named in known.providers else None
     answer: dict[str, Any] = {"url": url}
     if call.command == "serve":
         answer |= {"upstream": upstream, "provider": provider}
