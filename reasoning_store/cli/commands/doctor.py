@@ -74,8 +74,14 @@ def _check_installation(call: Call) -> Iterator[Finding]:
 def _check_store(call: Call) -> Iterator[Finding]:
     """Check the library, the environment and the database, as any program can."""
     from reasoning_store import Store
+    from reasoning_store.results import Finding
 
-    for found in Store.diagnose(store_access.database_url(call)):
+    try:
+        url = store_access.database_url(call)
+    except ReasoningStoreError as error:
+        yield Finding("database", "failed", f"{error} ({error.hint})")
+        return
+    for found in Store.diagnose(url):
         detail = hints.for_command_line(call, found.detail, hide=True) or ""
         yield replace(found, detail=_hide_home(detail))
 
