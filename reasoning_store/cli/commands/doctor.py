@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reasoning_store import __version__
+from reasoning_store import ReasoningStoreError, __version__
 from reasoning_store.cli import hints, store_access
 from reasoning_store.cli.command import Call, Command
 from reasoning_store.cli.exit_codes import Exit
