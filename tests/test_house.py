@@ -56,7 +56,6 @@ STILL_PRIVATE = {
     "cli/commands/request.py: egress.budget.THRESHOLD",
     "cli/commands/settings.py: conversation.settings",
     "cli/completion.py: conversation.settings",
-    "cli/completion.py: wire.contract_lookup",
     "cli/options.py: conversation.settings",
     "cli/options.py: ledger.database.files",
     "cli/output_files.py: ledger.database.backup.check_target",

@@ -46,9 +46,9 @@ def _complete_stored(
 def complete_api(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    from reasoning_store.wire import contract_lookup
+    from reasoning_store.results import Contracts
 
-    return _matching_words(contract_lookup.apis(), incomplete)
+    return _matching_words(Contracts.default().protocols, incomplete)
 
 
 def complete_provider(
