@@ -226,6 +226,9 @@ def test_no_request_to_a_maker_that_binds_thoughts_is_refused(
                 session.erase(at, only="reasoning")
             elif step == "fork":
                 loop.session = session.fork(at=max(2, at))
+                last = loop.session.history()[-1].message
+                if last.role == "assistant" and not last.tool_calls:
+                    loop.session.append(rs.user("Go on."))
             elif step == "regenerate" and history[-1].message.role == "assistant":
                 session.regenerate(history[-1].position)
             elif step in ("step", "end"):
