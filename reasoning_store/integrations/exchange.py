@@ -74,6 +74,8 @@ class Exchange:
         """Returns the title and the metadata of a session that is made."""
         self.reply_id: str | None = None
         """The provider's id of the reply, once it has come."""
+        self.is_refused = False
+        """Whether the provider refused the request: then it makes no session."""
         self.error: str | None = None
         """The name of the store's error, where the chat went on without the store."""
         self.is_unsaved = False
@@ -129,7 +131,9 @@ class Exchange:
             found[RESTORED_HEADER] += f"; left_out={self.left_out}"
         if (conversation := self.conversation) is not None:
             found[MATCH_HEADER] = conversation.match
-            if self.is_stored and _fits_header(conversation.session_id):
+            exists = (self.session or conversation.session) is not None
+            is_named = self.is_stored and (exists or not self.is_refused)
+            if is_named and _fits_header(conversation.session_id):
                 found[SESSION_HEADER] = conversation.session_id
         if self.unstored is not None:
             found[STORED_HEADER] = f"no ({self.unstored})"

@@ -256,7 +256,8 @@ def _sync_class(module: ModuleType) -> Any:
             response = self._inner.handle_request(request)
             if exchange is None:
                 return response
-            if _is_recorded(response):
+            exchange.is_refused = not _is_recorded(response)
+            if not exchange.is_refused:
                 if _is_stream(response):
                     response.stream = Events(exchange, response.stream)
                 else:
@@ -311,7 +312,8 @@ def _async_class(module: ModuleType) -> Any:
             response = await self._inner.handle_async_request(request)
             if exchange is None:
                 return response
-            if _is_recorded(response):
+            exchange.is_refused = not _is_recorded(response)
+            if not exchange.is_refused:
                 if _is_stream(response):
                     response.stream = Events(exchange, response.stream)
                 else:

@@ -206,6 +206,8 @@ class Gateway:
         rewriter: Rewriter,
     ) -> Response:
         """Return a provider's response as the client gets it."""
+        if exchange is not None:
+            exchange.is_refused = not response.is_success
         headers = returned_headers(response, exchange.headers if exchange else {})
         if _is_stream(response):
             headers |= _UNBUFFERED
@@ -415,5 +417,7 @@ def _refuse_mode(path: str, text: str) -> Response:
 
 def _refuse_upstream(path: str, error: httpx2.HTTPError, exchange: Exchange | None) -> Response:
     status, text = describe_failure(error)
+    if exchange is not None:
+        exchange.is_refused = True
     headers = exchange.headers if exchange else {}
     return problem(path, status, text, code="upstream_failed", headers=headers)

@@ -11,6 +11,7 @@ from reasoning_store.conversation.blocks import Counts, Message, with_blocks
 from reasoning_store.conversation.errors import Conflict
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.turns import turn_positions
+from reasoning_store.conversation.withholding import SEAL
 from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.ledger.echoes import Identity, Match, Miss
 from reasoning_store.ledger.keys import new_id
@@ -22,6 +23,7 @@ from reasoning_store.stored_values import Stored
 
 if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
+    from reasoning_store.conversation.withholding import WithheldPart
     from reasoning_store.ledger.records import MessagePlace, StoredRow
 
 
@@ -125,6 +127,7 @@ class ClientConversation:
         """
         from reasoning_store.egress.functions import write_reply
         from reasoning_store.egress.selection import select
+        from reasoning_store.egress.withheld_parts import parts_left_out
 
         row, places = self._identity.row, self._identity.replies
         wanted = {index: places[index] for index in lacking if index in places}
@@ -138,9 +141,12 @@ class ClientConversation:
         first = [place for index, place in wanted.items() if index > begun or index in whole]
         read = echoes.replies(row.key, first)
         heads = echoes.heads(row.key, {*places.values()} - read.keys())
+        withheld: dict[MessagePlace, list[WithheldPart]] = {}
+        for one in self._state.ledger.withholdings.of_session(row.key):
+            withheld.setdefault(one.place, []).append(one.part)
         view = [
-            _view(one, index, places.get(index), read, heads)
-            for index, one in enumerate(self._messages)
+            _view(message, index, places.get(index), read, heads, withheld)
+            for index, message in enumerate(self._messages)
         ]
         chosen = select(view, turn_positions(view), policy, target)
         owed = {*compress(chosen.numbers, chosen.owed)}
@@ -156,7 +162,10 @@ class ClientConversation:
         read |= echoes.replies(row.key, needed)
         restored: dict[int, RestoredReply] = {}
         for index, place in wanted.items():
-            message = _left(read[place], kept_blocks.get(index, ())) if place in read else None
+            message = None
+            if place in read:
+                parts = parts_left_out(view[index], target)
+                message = _left(read[place].message, kept_blocks.get(index, ()), parts)
             is_sent = message is not None and (index in owed or index in kept_blocks)
             restored[index] = RestoredReply(
                 message,
@@ -180,23 +189,26 @@ def _view(
     place: MessagePlace | None,
     read: Mapping[MessagePlace, StoredRow],
     heads: Mapping[MessagePlace, StoredRow],
+    withheld: Mapping[MessagePlace, Sequence[WithheldPart]],
 ) -> ViewedMessage:
     """Return a client's message, or the stored reply in its place; its thinking read or not."""
     if place is None:
         return ViewedMessage(sent, _NO_COUNTS, index)
+    parts = withheld.get(place, ())
     if (row := read.get(place)) is not None:
-        return ViewedMessage(row.message, row.counts, index)
+        return ViewedMessage(row.message, row.counts, index, withheld=parts)
     row = heads[place]
     message = replace(sent, origin=row.message.origin)
-    return ViewedMessage(message, row.counts, index, unread=row.headers or ())
+    return ViewedMessage(message, row.counts, index, unread=row.headers or (), withheld=parts)
 
 
-def _left(row: StoredRow, kept: Collection[int]) -> Message:
-    blocks = [
-        block
-        for number, block in enumerate(row.message.blocks)
-        if block.type != "thinking" or number in kept
-    ]
-    return (
-        row.message if len(blocks) == len(row.message.blocks) else with_blocks(row.message, blocks)
-    )
+def _left(message: Message, kept: Collection[int], parts: Sequence[WithheldPart]) -> Message:
+    """Return a stored reply with the thoughts and the seals that are sent."""
+    from reasoning_store.egress.withheld_parts import sent_blocks
+
+    blocks = [*enumerate(message.blocks)]
+    left_out = {n for n, block in blocks if block.type == "thinking" and n not in kept}
+    seals = [part for part in parts if part.part == SEAL]
+    if not left_out and not seals:
+        return message
+    return with_blocks(message, sent_blocks(blocks, left_out, seals))

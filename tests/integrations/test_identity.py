@@ -305,6 +305,65 @@ def test_each_choice_keeps_its_thought() -> None:
             assert found.body["messages"][1]["reasoning_content"] == f"why {text}"
 
 
+@pytest.mark.parametrize("is_open", [True, False], ids=["open turn", "earlier turn"])
+def test_a_thought_that_is_left_out_after_a_refusal_is_not_put_back(is_open: bool) -> None:
+    """Until it is taken back."""
+    reply = {"role": "assistant", "content": "", "tool_calls": [CALL]}
+    messages: list[Any] = [{"role": "user", "content": "Tidy up."}, reply, RESULT]
+    messages += [] if is_open else [{"role": "user", "content": "And now?"}]
+    with rs.Store("sqlite://") as store:
+        first = begin(store, messages[:1])
+        first.record(chat_reply({**reply, "reasoning_content": "refused"}))
+        assert first.session is not None
+        (withheld,) = first.session.withhold(2)
+        without = begin(store, messages)
+        first.session.undo(withheld.id)
+        again = begin(store, messages)
+
+    assert "refused" not in json.dumps(without.body)
+    assert without.headers["X-Reasoning-Restored"] == "0/1; left_out=1"
+    assert again.body["messages"][1]["reasoning_content"] == "refused"
+
+
+def test_a_signature_that_is_left_out_after_a_refusal_is_not_put_back() -> None:
+    """The thought beside it is."""
+    asked = {"role": "user", "parts": [{"text": "Tidy up."}]}
+    call = {"functionCall": {"name": "ls", "args": {}}}
+    thought = {"text": "kept", "thought": True}
+    signed = {"role": "model", "parts": [thought, {**call, "thoughtSignature": "cmVmdXNlZA=="}]}
+    response = {"functionResponse": {"name": "ls", "response": {"result": "a"}}}
+    sent = [
+        asked,
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [response]},
+    ]
+    with rs.Store("sqlite://") as store:
+        matcher = EchoMatcher(store, settings=ALL, provider="google")
+        path = "/v1beta/models/gemini-3.5-flash:generateContent"
+        first = matcher.begin({"contents": [asked]}, path=path)
+        assert first is not None
+        first.record(json.dumps({"candidates": [{"content": signed, "index": 0}]}).encode())
+        assert first.session is not None
+        signatures = []
+        for part in (None, "seal"):
+            if part is not None:
+                first.session.withhold(2, 1, part)
+            found = matcher.begin({"contents": sent}, path=path)
+            assert found is not None
+            signatures.append(found.body["contents"][1]["parts"][-1].get("thoughtSignature"))
+
+    assert signatures[0] == "cmVmdXNlZA=="
+    assert signatures[1] not in (None, signatures[0])
+
+
+CALL = {
+    "id": "call_a8Kd93kLmQ2xZ0",
+    "type": "function",
+    "function": {"name": "ls", "arguments": "{}"},
+}
+RESULT = {"role": "tool", "tool_call_id": CALL["id"], "content": "a"}
+
+
 def begin(store: rs.Store, messages: list[Any], session_id: str | None = None) -> Exchange:
     body = {"model": "deepseek-flash", "messages": messages}
     matcher = EchoMatcher(store, settings=ALL, provider="deepseek")

@@ -243,6 +243,7 @@ def test_a_refusal_passes_through_and_is_explained(provider: Provider, store: rs
     assert "reasoning" in response.headers["X-Reasoning-Explanation"]
     assert response.headers["X-Reasoning-Restored"] == "0/0"
     assert response.headers["X-Reasoning-Match"] == "new"
+    assert "X-Reasoning-Session" not in response.headers
 
 
 def test_the_reply_of_a_client_that_leaves_is_stored(provider: Provider, store: rs.Store) -> None:
