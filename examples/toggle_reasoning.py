@@ -19,7 +19,7 @@ import reasoning_store as rs
 
 TO: dict[str, Any] = {
     "provider": os.environ.get("PROVIDER", "deepseek"),
-    "model": os.environ.get("MODEL", "deepseek-chat"),
+    "model": os.environ.get("MODEL", "deepseek-flash"),
 }
 WEATHER = {
     "name": "get_weather",

@@ -30,7 +30,7 @@ import reasoning_store as rs
 from reasoning_store.results import AsyncOwner, ReportRow, Stored
 
 URL = os.environ.get("REASONING_STORE_URL", "sqlite:///chat.db")
-PRICES = {"deepseek-chat": (0.28, 0.028, 0.42), "kimi-k3": (0.60, 0.10, 2.50)}
+PRICES = {"deepseek-flash": (0.15, 0.003, 0.60), "kimi-k3": (0.60, 0.10, 2.50)}
 """Dollars for a million tokens of input, of input from a cache, and of output. Here yours go."""
 BUDGET = int(os.environ.get("THINKING_BUDGET", "50000"))
 """The tokens of thinking that one user may have in a day."""

@@ -19,7 +19,7 @@ MODELS: dict[str, dict[str, Any]] = {
     model: {"provider": provider, "model": model}
     for provider, _, model in (
         name.partition("/")
-        for name in os.environ.get("MODELS", "deepseek/deepseek-chat moonshot/kimi-k3").split()
+        for name in os.environ.get("MODELS", "deepseek/deepseek-flash moonshot/kimi-k3").split()
     )
 }
 """The models to choose from; a chat begins with the first."""

@@ -72,7 +72,7 @@ TURNS = (
         "What divides 91?",
         "native_and_tagged",
         provider="deepseek",
-        model="deepseek-chat",
+        model="deepseek-flash",
     ),
     Turn(
         "Claude: a block with a signature",
@@ -102,7 +102,7 @@ NEXT = """\
 with rs.Store("sqlite:///chat.db") as store:
     session = store.session("first", create=True)
     session.append(rs.user("Is 91 prime?"))
-    request = session.build_request(provider="deepseek", model="deepseek-chat")"""
+    request = session.build_request(provider="deepseek", model="deepseek-flash")"""
 
 
 def read_capture(name: str) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def worker(provider: Provider, folder: Path) -> Iterator[httpx.Client]:
             env={
                 "HOME": str(folder),
                 "CONTEXT_LIMIT": "1500",
-                "MODELS": "vllm/qwen3 deepseek/deepseek-chat",
+                "MODELS": "vllm/qwen3 deepseek/deepseek-flash deepseek/deepseek-v4",
                 "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
                 **provider.environment,
             },
@@ -251,10 +251,11 @@ def test_the_rest_of_the_product_is_a_request_each(
     first, second = two_workers
     usage = rs.Usage(input=1_000_000, output=1_000_000, reasoning=3)
     provider.script = lambda asked: Answer(message=rs.assistant("4 C. " * 60, usage=usage))
-    pictured = message("Is this rain?") | {"model": "deepseek-chat"}
+    pictured = message("Is this rain?") | {"model": "deepseek-v4"}
     pictured["messages"][0]["parts"].append(PICTURE)
     for number in range(3):
-        read(second, message("How is the weather?", f"k{number}") if number else pictured)
+        asked = message("How is the weather?", f"k{number}") | {"model": "deepseek-flash"}
+        read(second, asked if number else pictured)
     asked, answer, *_ = shown(first)["messages"]
     long = shown(first)["context"]["used"]
     assert first.post("/api/chats/c/compactions").status_code == 204
@@ -269,9 +270,11 @@ def test_the_rest_of_the_product_is_a_request_each(
 
     assert asked["parts"][1]["url"] == PICTURE["url"]
     assert "image" in answer["metadata"]["annotations"]["notes"][0]
-    assert all("image_url" not in json.dumps(one.body) for one in provider.asked)
+    pictures = [(one.body["model"], "image_url" in json.dumps(one.body)) for one in provider.asked]
+    assert ("deepseek-v4", True) not in pictures
+    assert ("deepseek-flash", True) in pictures
     assert (short < long, shown(first)["context"]["used"]) == (True, long)
-    assert (dear["model"], round(dear["dollars"], 2)) == ("deepseek-chat", 2.10)
+    assert (dear["model"], round(dear["dollars"], 2)) == ("deepseek-flash", 1.50)
     assert text.count("How is the weather?") == 2
     assert [one["role"] for one in sent["body"]["messages"]][:2] == ["system", "user"]
     assert erased == {"sessions": 1, "copies": []}

@@ -312,7 +312,7 @@ def test_a_user_sees_the_cost_and_takes_all_data_along(page: Page, tmp_path: Pat
     """Downloaded, erased and restored, the chat is the same."""
     ask(page, "Is 91 a prime number?")
     page.get_by_role("button", name="Usage and data").click()
-    expect(page.locator("#data td").nth(1)).to_have_text("deepseek-chat")
+    expect(page.locator("#data td").nth(1)).to_have_text("deepseek-flash")
     expect(page.locator("#data td").last).to_have_text(re.compile(r"\$0\.0000[1-9]"))
     expect(page.locator("#budget")).to_contain_text(
         re.compile(r"used [1-9]\d* of 50,000 tokens of thinking")

@@ -18,7 +18,7 @@ Example = Callable[[rs.Store, rs.Session], None]
 
 def conversation(store: rs.Store) -> rs.Session:
     session = store.session("primes", create=True, title="Small primes")
-    origin = rs.Origin(provider="deepseek", model="deepseek-reasoner")
+    origin = rs.Origin(provider="deepseek", model="deepseek-flash")
     used = rs.Usage(input=20, output=30, reasoning=24)
     thoughts = [rs.ThinkingBlock(thought=text) for text in ("7 * 13 = 91.", "Nothing up to 9.")]
     session.append(rs.user("Is 91 prime?"))
@@ -117,7 +117,7 @@ def owner_identify(store: rs.Store, session: rs.Session) -> None:
 
 def owner_report(store: rs.Store, session: rs.Session) -> None:
     (row,) = store.report(by="model")[1:]  # the first is of messages without a model
-    assert (row.model, row.output, row.reasoning) == ("deepseek-reasoner", 60, 48)
+    assert (row.model, row.output, row.reasoning) == ("deepseek-flash", 60, 48)
 
 
 def owner_export_lines(store: rs.Store, session: rs.Session) -> None:
@@ -193,14 +193,14 @@ def session_stop(store: rs.Store, session: rs.Session) -> None:
 
 
 def session_context(store: rs.Store, session: rs.Session) -> None:
-    context = session.context(provider="deepseek", model="deepseek-reasoner", system="Be brief.")
+    context = session.context(provider="deepseek", model="deepseek-flash", system="Be brief.")
     assert context.usage().effective < context.usage().raw
     assert context.request().kwargs["messages"][0]["content"] == "Be brief."
 
 
 def session_build_request(store: rs.Store, session: rs.Session) -> None:
     session.append(rs.user("And 101?"))
-    request = session.build_request(provider="deepseek", model="deepseek-reasoner")
+    request = session.build_request(provider="deepseek", model="deepseek-flash")
     # client.chat.completions.create(**request.kwargs, stream=True)
     assert [verdict.rule for verdict in request.verdicts] == ["include", "include"]
     assert request.tokens.effective < request.tokens.raw
@@ -361,7 +361,7 @@ def context_record(store: rs.Store, session: rs.Session) -> None:
 def recording_feed(store: rs.Store, session: rs.Session) -> None:
     session.append(rs.user("And 101?"))
     event = {"choices": [{"index": 0, "delta": {"content": "Yes."}}]}
-    with session.record(provider="deepseek", model="deepseek-chat") as reply:
+    with session.record(provider="deepseek", model="deepseek-flash") as reply:
         (chunk,) = reply.feed(event)
         reply.finish()
     assert isinstance(chunk, rs.TextChunk)
@@ -448,7 +448,7 @@ def visible_parts(store: rs.Store, session: rs.Session) -> None:
 
 
 def effective_tokens(store: rs.Store, session: rs.Session) -> None:
-    count = rs.effective_tokens(session.history(), provider="deepseek", model="deepseek-reasoner")
+    count = rs.effective_tokens(session.history(), provider="deepseek", model="deepseek-flash")
     assert count.effective < count.raw
 
 
@@ -478,7 +478,7 @@ def tool(store: rs.Store, session: rs.Session) -> None:
 
 
 def stream_normalizer_feed(store: rs.Store, session: rs.Session) -> None:
-    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-chat")
+    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-flash")
     event = {"choices": [{"index": 0, "delta": {"reasoning_content": "7 * 13"}}]}
     (chunk,) = [
         one for one in normalizer.feed(event) if isinstance(one, rs.ReasoningChunk) and one.text
@@ -487,7 +487,7 @@ def stream_normalizer_feed(store: rs.Store, session: rs.Session) -> None:
 
 
 def stream_normalizer_finish(store: rs.Store, session: rs.Session) -> None:
-    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-chat")
+    normalizer = rs.StreamNormalizer(provider="deepseek", model="deepseek-flash")
     choice = {"index": 0, "delta": {"content": "No."}, "finish_reason": "stop"}
     normalizer.feed({"choices": [choice]})
     assert normalizer.finish().text == "No."
@@ -506,12 +506,12 @@ def secret_masker_mask(store: rs.Store, session: rs.Session) -> None:
 
 
 def select(store: rs.Store, session: rs.Session) -> None:
-    selection = rs.select(session.history(), provider="deepseek", model="deepseek-reasoner")
+    selection = rs.select(session.history(), provider="deepseek", model="deepseek-flash")
     assert [verdict.kept for verdict in selection.verdicts] == [False, False]
 
 
 def what_if(store: rs.Store, session: rs.Session) -> None:
-    table = rs.what_if(session.history(), provider="deepseek", model="deepseek-reasoner")
+    table = rs.what_if(session.history(), provider="deepseek", model="deepseek-flash")
     assert len(table.rows) == 8
 
 
@@ -521,7 +521,7 @@ def ui_messages(store: rs.Store, session: rs.Session) -> None:
 
 
 def write_message(store: rs.Store, session: rs.Session) -> None:
-    (body,) = rs.write_message(session.get(2), provider="deepseek", model="deepseek-chat")
+    (body,) = rs.write_message(session.get(2), provider="deepseek", model="deepseek-flash")
     assert body["content"] == "No, 91 is 7 x 13."
 
 
