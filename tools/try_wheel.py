@@ -33,7 +33,8 @@ with rs.Store(sys.argv[1]) as store:
     session = store.session("first", create=True)
     session.append(rs.user("hello"), idempotency_key="1")
     said = {"index": 0, "delta": {"reasoning_content": "Hm.", "content": "Hi."}}
-    with session.record([{"choices": [said]}], provider="deepseek", model="deepseek-flash") as reply:
+    chunks = [{"choices": [said]}]
+    with session.record(chunks, provider="deepseek", model="deepseek-flash") as reply:
         list(reply)
     assert [one.message.text for one in session.history()] == ["hello", "Hi."]
     assert session.usage().exactness == "approximate", session.usage()

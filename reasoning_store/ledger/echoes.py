@@ -15,6 +15,7 @@ from reasoning_store.conversation.identity import (
     Numbers,
     VisibleText,
     count_equal,
+    given_id,
     item_number,
     number_messages,
     owner_number,
@@ -425,7 +426,8 @@ class _Search:
 
     def _is_cut(self, known: _Known, index: int) -> bool:
         """Whether a client's reply is a part of one that was stopped, or the other way round."""
-        text = self._plain(self.sent[index])
+        sent = self.sent[index]
+        text, calls = self._plain(sent), _call_ids(sent)
         for place in known.places.get(self.chain.replies[index].asked, ()):
             branch = next((one for one in known.branches if one.holds(place)), None)
             if branch is None:
@@ -433,7 +435,8 @@ class _Search:
             segments = branches.segments_between(branch, place.position, place.position)
             (row,) = history.of_segments(self.connection, known.row.key, segments, thinking=False)
             stored = self._plain(row.message)
-            is_part = text.startswith(stored) or stored.startswith(text)
+            is_part = stored.startswith(text) or (stored and text.startswith(stored))
+            is_part = is_part and calls <= _call_ids(row.message)
             if row.message.status == "interrupted" and is_part:
                 return True
         return False
@@ -454,3 +457,7 @@ class _Search:
             if keys:
                 missed[index] = "ambiguous" if self.is_ambiguous else "elsewhere"
         return missed
+
+
+def _call_ids(reply: Message) -> set[str]:
+    return {given_id(call.id) for call in reply.tool_calls}

@@ -305,6 +305,38 @@ def test_each_choice_keeps_its_thought() -> None:
             assert found.body["messages"][1]["reasoning_content"] == f"why {text}"
 
 
+CALL = {
+    "id": "call_a8Kd93kLmQ2xZ0",
+    "type": "function",
+    "function": {"name": "ls", "arguments": "{}"},
+}
+RESULT = {"role": "tool", "tool_call_id": CALL["id"], "content": "a"}
+ELSEWHERE: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "stopped before its text": ("", {"content": "Another answer."}),
+    "another call": ("I will", {"content": "I will look.", "tool_calls": [CALL]}),
+    "a call without text": ("I will", {"content": None, "tool_calls": [CALL]}),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_the_thought_of_a_stopped_reply_goes_to_no_other_reply(case: str) -> None:
+    """The client got its answer elsewhere: nothing of it is a part of what was stopped."""
+    text, other = ELSEWHERE[case]
+    asked = [{"role": "user", "content": "Tidy up."}]
+    with rs.Store("sqlite://") as store:
+        first = begin(store, asked)
+        first.begin_stream()
+        for part in ({"reasoning_content": "stopped"}, {"content": text}):
+            event = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": part}]}
+            first.feed(sse([event], api="openai.chat").replace(b"data: [DONE]\n\n", b""))
+        first.leave()
+        assert first.reply is not None
+        assert first.reply.thinking
+        found = begin(store, [*asked, {"role": "assistant", **other}, RESULT])
+
+    assert "stopped" not in json.dumps(found.body)
+
+
 @pytest.mark.parametrize("is_open", [True, False], ids=["open turn", "earlier turn"])
 def test_a_thought_that_is_left_out_after_a_refusal_is_not_put_back(is_open: bool) -> None:
     """Until it is taken back."""
@@ -354,14 +386,6 @@ def test_a_signature_that_is_left_out_after_a_refusal_is_not_put_back() -> None:
 
     assert signatures[0] == "cmVmdXNlZA=="
     assert signatures[1] not in (None, signatures[0])
-
-
-CALL = {
-    "id": "call_a8Kd93kLmQ2xZ0",
-    "type": "function",
-    "function": {"name": "ls", "arguments": "{}"},
-}
-RESULT = {"role": "tool", "tool_call_id": CALL["id"], "content": "a"}
 
 
 def begin(store: rs.Store, messages: list[Any], session_id: str | None = None) -> Exchange:
