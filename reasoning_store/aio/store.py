@@ -225,6 +225,12 @@ class AsyncStore(AsyncOwner):
     backup = awaited(Store.backup, by=Threads.run_long)
     scrub = awaited(Store.scrub, by=Threads.run_long)
 
+    # Of a database that no loop uses yet: not awaited.
+    upgrade = staticmethod(Store.upgrade)
+    revision_of = staticmethod(Store.revision_of)
+    file_of = staticmethod(Store.file_of)
+    diagnose = staticmethod(Store.diagnose)
+
     @property
     def revision(self) -> str:
         """The revision of the database's schema."""
