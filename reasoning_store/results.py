@@ -86,9 +86,9 @@ if TYPE_CHECKING:
     from reasoning_store.egress.refusals import Explanation
     from reasoning_store.egress.request import RequestSettings
     from reasoning_store.egress.request_places import Place
+    from reasoning_store.egress.selection_values import RequestWarning, Selection, Verdict
     from reasoning_store.egress.token_counts import TokenCount, TokensByKind
     from reasoning_store.egress.usage import ContextUsage
-    from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict
     from reasoning_store.egress.what_if import Alternative, WhatIf
     from reasoning_store.ingress.tags import Run, Split
     from reasoning_store.kept_histories import (
@@ -133,7 +133,7 @@ _HOMES = {
     "egress.request": "RequestSettings",
     "egress.token_counts": "TokenCount TokensByKind",
     "egress.usage": "ContextUsage",
-    "egress.verdicts": "RequestWarning Selection Verdict",
+    "egress.selection_values": "RequestWarning Selection Verdict",
     "egress.what_if": "Alternative WhatIf",
     "ingress.tags": "Run Split",
     "kept_histories": "ImportedConversation ImportedHistory Report Skipped",

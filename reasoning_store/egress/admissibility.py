@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from reasoning_store.conversation.blocks import Origin, ThinkingBlock
 from reasoning_store.conversation.errors import InvalidCall
 from reasoning_store.conversation.thinking_header import ThinkingHeader
+from reasoning_store.egress.selection_values import VerdictRule
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import VerdictRule
 from reasoning_store.wire import contract_lookup
 
 

@@ -21,12 +21,12 @@ from reasoning_store.egress import selection as _selection
 from reasoning_store.egress import what_if as _what_if
 from reasoning_store.egress.request import Request, build, count_view
 from reasoning_store.egress.request_inputs import RequestInputs
-from reasoning_store.egress.target import Target, find_target
-from reasoning_store.egress.token_counts import TokenCount, count_message
-from reasoning_store.egress.verdicts import (
+from reasoning_store.egress.selection_values import (
     Selection,
     ViewedMessage,
 )
+from reasoning_store.egress.target import Target, find_target
+from reasoning_store.egress.token_counts import TokenCount, count_message
 from reasoning_store.egress.what_if import WhatIf
 from reasoning_store.tokens import (
     DEFAULT_ENCODING,

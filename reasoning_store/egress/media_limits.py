@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from reasoning_store.conversation.blocks import MediaBlock, Message, ToolResponseBlock
 from reasoning_store.egress.request_warnings import model_name, warning
+from reasoning_store.egress.selection_values import RequestWarning, Selection
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import RequestWarning, Selection
 from reasoning_store.wire.content_parts import result_parts
 from reasoning_store.wire.contract import MessageRules
 from reasoning_store.wire.media import image_size

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from reasoning_store.conversation.blocks import Message, TextBlock, ThinkingBlock
-from reasoning_store.egress.verdicts import WarningCode
+from reasoning_store.egress.selection_values import WarningCode
 from reasoning_store.wire import registry
 from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.contract import Contract

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import blake2b
 
+from reasoning_store.egress.selection_values import JudgedMessage, Verdict
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import JudgedMessage, Verdict
 
 
 class PrefixChain:

@@ -51,8 +51,8 @@ from reasoning_store.conversation.tool_pairs import (
 from reasoning_store.egress.admissibility import Admissibility
 from reasoning_store.egress.message_order import order_messages
 from reasoning_store.egress.request_warnings import NO_RESULT, model_name, warning
+from reasoning_store.egress.selection_values import RequestWarning, WarningCode
 from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import RequestWarning, WarningCode
 from reasoning_store.wire import call_ids
 from reasoning_store.wire.contract import Contract
 from reasoning_store.wire.message_writer import NO_MEDIA, Outgoing

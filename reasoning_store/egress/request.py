@@ -31,10 +31,15 @@ from reasoning_store.egress.request_warnings import (
     writing_warnings,
 )
 from reasoning_store.egress.selection import select
+from reasoning_store.egress.selection_values import (
+    RequestWarning,
+    Selection,
+    Verdict,
+    ViewedMessage,
+)
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import TokenCount, counted
 from reasoning_store.egress.unified_diff import unified_diff
-from reasoning_store.egress.verdicts import RequestWarning, Selection, Verdict, ViewedMessage
 from reasoning_store.wire.reasoning_options import ReasoningOptions
 
 

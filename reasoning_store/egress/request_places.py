@@ -29,7 +29,7 @@ from reasoning_store.conversation.blocks import (
     ToolResponseBlock,
     with_blocks,
 )
-from reasoning_store.egress.verdicts import ViewedMessage
+from reasoning_store.egress.selection_values import ViewedMessage
 from reasoning_store.wire.content_parts import result_parts
 from reasoning_store.wire.tools import parse_arguments
 

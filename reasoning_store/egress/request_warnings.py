@@ -18,8 +18,7 @@ from reasoning_store.conversation.turns import TurnPosition
 from reasoning_store.conversation.validation import describe
 from reasoning_store.egress.admissibility import is_foreign, is_made_at
 from reasoning_store.egress.policy import is_demanded, is_rolling
-from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import (
+from reasoning_store.egress.selection_values import (
     INADMISSIBLE,
     LEFT_OUT_BY_SETTING,
     SENT,
@@ -29,6 +28,7 @@ from reasoning_store.egress.verdicts import (
     ViewedMessage,
     WarningCode,
 )
+from reasoning_store.egress.target import Target
 from reasoning_store.wire import contract_lookup
 from reasoning_store.wire.alternating import OPENING
 from reasoning_store.wire.body_path import value_at

@@ -26,8 +26,7 @@ from reasoning_store.egress.admissibility import Admissibility, origin_cause
 from reasoning_store.egress.policy import is_demanded, strip_policy
 from reasoning_store.egress.prefix_chain import begin_chain
 from reasoning_store.egress.request_warnings import SelectedMessage, selection_warnings
-from reasoning_store.egress.target import Target
-from reasoning_store.egress.verdicts import (
+from reasoning_store.egress.selection_values import (
     REASONS,
     JudgedMessage,
     Selection,
@@ -35,6 +34,7 @@ from reasoning_store.egress.verdicts import (
     VerdictRule,
     ViewedMessage,
 )
+from reasoning_store.egress.target import Target
 from reasoning_store.egress.withheld_parts import parts_left_out, sent_blocks, visible_verdicts
 from reasoning_store.wire.contract import Contract
 

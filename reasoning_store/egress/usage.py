@@ -19,9 +19,9 @@ from reasoning_store.conversation.turns import (
     turn_positions,
 )
 from reasoning_store.egress.selection import decide, judge, left_out_tokens
+from reasoning_store.egress.selection_values import JudgedMessage
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import FixedCount, TokenCount, TokensByKind, counted
-from reasoning_store.egress.verdicts import JudgedMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from reasoning_store.egress.request import count_view
 from reasoning_store.egress.request_inputs import RequestInputs
 from reasoning_store.egress.request_warnings import has_stand_in
 from reasoning_store.egress.selection import select
+from reasoning_store.egress.selection_values import RequestWarning, ViewedMessage
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import TokenCount
-from reasoning_store.egress.verdicts import RequestWarning, ViewedMessage
 from reasoning_store.wire.contract import Contract
 
 

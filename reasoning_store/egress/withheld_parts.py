@@ -18,9 +18,9 @@ from reasoning_store.conversation.blocks import (
 )
 from reasoning_store.conversation.withholding import BLOCK, SEAL, WithheldPart
 from reasoning_store.egress.admissibility import is_same_address
+from reasoning_store.egress.selection_values import JudgedMessage, Verdict
 from reasoning_store.egress.target import Target
 from reasoning_store.egress.token_counts import count_block
-from reasoning_store.egress.verdicts import JudgedMessage, Verdict
 from reasoning_store.tokens import Counter
 from reasoning_store.wire.content_parts import read_result, result_parts
 from reasoning_store.wire.message_writer import NO_MEDIA

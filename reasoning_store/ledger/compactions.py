@@ -1,7 +1,7 @@
-"""Compactions: made, undone, and superseded by wider ones; no message is changed.
+"""Compactions: made, undone, superseded by wider ones; ``views`` reads them in a range's place.
 
-A wider range marks those of its kind inside as superseded by it, and undoing it takes the mark
-away, or hands it on to the one around it. A fork has its own copies.
+No message is changed. A wider range marks those of its kind inside as superseded by it, and undoing
+it takes the mark away, or hands it on to the one around it. A fork has its own copies.
 """
 
 from __future__ import annotations

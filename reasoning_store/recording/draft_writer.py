@@ -1,4 +1,4 @@
-"""The thread that writes the drafts of a store's recordings.
+"""The thread that writes the drafts of a store's recordings, and renews their leases.
 
 About once a second it writes what each reply has received, so that a process that dies loses a
 second of it at most and readers elsewhere can follow; the loop that shows a reply never waits for

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from reasoning_store.conversation.settings import Policy
     from reasoning_store.egress.compaction_plan import Plan
     from reasoning_store.egress.request import Request
+    from reasoning_store.egress.selection_values import ViewedMessage
     from reasoning_store.egress.target import Target
     from reasoning_store.egress.usage import ContextUsage
-    from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.egress.what_if import WhatIf
     from reasoning_store.recording.recording import Recording
     from reasoning_store.sessions.recovery import Ask, Recovery

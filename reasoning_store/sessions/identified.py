@@ -12,7 +12,7 @@ from reasoning_store.conversation.errors import Conflict
 from reasoning_store.conversation.identity import Asked
 from reasoning_store.conversation.turns import turn_positions
 from reasoning_store.conversation.withholding import SEAL
-from reasoning_store.egress.verdicts import ViewedMessage
+from reasoning_store.egress.selection_values import ViewedMessage
 from reasoning_store.ledger.echoes import Identity, Match, Miss
 from reasoning_store.ledger.keys import new_id
 from reasoning_store.sessions import settings as session_settings

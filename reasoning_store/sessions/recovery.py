@@ -26,8 +26,8 @@ from reasoning_store.egress.refused_blocks import error_text, find_refused, sear
 from reasoning_store.egress.request import Request, source_of, written_messages
 from reasoning_store.egress.request_places import Place
 from reasoning_store.egress.selection import judge
+from reasoning_store.egress.selection_values import SENT, ViewedMessage
 from reasoning_store.egress.token_counts import FRAMING
-from reasoning_store.egress.verdicts import SENT, ViewedMessage
 from reasoning_store.egress.withheld_parts import count_part, digest_part
 from reasoning_store.ledger.records import MessagePlace, StoredRow
 from reasoning_store.ledger.withholdings import NewWithholding, WithheldRow, find

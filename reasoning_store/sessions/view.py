@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from reasoning_store.conversation.reasoning_settings import ReasoningSettings
     from reasoning_store.conversation.settings import Policy
     from reasoning_store.egress.request_inputs import RequestInputs
+    from reasoning_store.egress.selection_values import ViewedMessage
     from reasoning_store.egress.target import Target
-    from reasoning_store.egress.verdicts import ViewedMessage
     from reasoning_store.wire.contract_tables import Contracts
 
 UNNAMED = (None, None, None, None)
@@ -123,7 +123,7 @@ class SessionView:
 
     def messages(self, thinking_from: int) -> list[ViewedMessage]:
         """Return the branch with its compactions applied."""
-        from reasoning_store.egress.verdicts import ViewedMessage
+        from reasoning_store.egress.selection_values import ViewedMessage
 
         found = self.ledger_views.view(self.key, self.branch_number, thinking_from=thinking_from)
         withheld = self.ledger_views.withheld(self.key, self.branch_number)

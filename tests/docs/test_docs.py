@@ -24,7 +24,7 @@ import pytest
 from reasoning_store.egress import (
     budget,
     compaction_plan,
-    verdicts,
+    selection_values,
 )
 from reasoning_store.ledger import records
 from reasoning_store.wire import contract_lookup
@@ -201,7 +201,12 @@ def test_a_page_says_each_thing_once(page: Path) -> None:
     assert sorted(set(headings)) == sorted(headings)
 
 
-TABLES = (verdicts.WarningCode, compaction_plan.Reason, compaction_plan.Action, records.ProblemCode)
+TABLES = (
+    selection_values.WarningCode,
+    compaction_plan.Reason,
+    compaction_plan.Action,
+    records.ProblemCode,
+)
 
 
 def test_every_code_that_a_program_may_meet_is_explained() -> None:
@@ -214,7 +219,9 @@ def test_every_code_that_a_program_may_meet_is_explained() -> None:
     }
     listed = {word for words in TABLES for word in get_args(words)}
     beside = {
-        word for words in (verdicts.VerdictRule, budget.BudgetState) for word in get_args(words)
+        word
+        for words in (selection_values.VerdictRule, budget.BudgetState)
+        for word in get_args(words)
     }
 
     assert tables == listed

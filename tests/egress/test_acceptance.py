@@ -21,9 +21,9 @@ from reasoning_store.conversation.blocks import MediaKind
 from reasoning_store.conversation.settings import Effort, resolve_settings
 from reasoning_store.egress.request import build
 from reasoning_store.egress.request_inputs import RequestInputs
+from reasoning_store.egress.selection_values import ViewedMessage
 from reasoning_store.egress.target import find_target
 from reasoning_store.egress.token_counts import count_message
-from reasoning_store.egress.verdicts import ViewedMessage
 from reasoning_store.testing import refusal
 from reasoning_store.tokens import counter
 from tests.egress.targets import TARGETS, Target

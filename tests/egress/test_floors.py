@@ -13,9 +13,9 @@ from reasoning_store.conversation.turns import LAST_RANK, turn_positions
 from reasoning_store.egress.policy import STRIP_POLICIES
 from reasoning_store.egress.request_warnings import TEXTS
 from reasoning_store.egress.selection import make_view, select
+from reasoning_store.egress.selection_values import ViewedMessage, WarningCode
 from reasoning_store.egress.target import Target, find_target
 from reasoning_store.egress.token_counts import count_message
-from reasoning_store.egress.verdicts import ViewedMessage, WarningCode
 from reasoning_store.tokens import counter
 from reasoning_store.wire.contract import Floor
 from tests.egress.histories import (

@@ -1,4 +1,4 @@
-"""The lines of an export: their values, as text and back.
+"""The lines of an export: their values checked, as text and back.
 
 An export is JSON lines. The first names the format; then come the settings profiles; then each
 session: its own line, each branch with its messages after it, its compactions and drafts, and a
