@@ -50,6 +50,7 @@ def worker(folder: Path, *, pause: float) -> Iterator[str]:
                 "HOME": str(folder),
                 "CHAT_APP_PAUSE": str(pause),
                 "CONTEXT_LIMIT": "1200",
+                "MODELS": "deepseek/deepseek-flash moonshot/kimi-k3 deepseek/deepseek-v4",
                 "REASONING_STORE_URL": f"sqlite:///{folder / 'chat.db'}",
             },
             pass_fds=[listener.fileno()],
@@ -275,6 +276,7 @@ PICTURE = bytes.fromhex(
 def test_a_picture_goes_to_the_model_that_takes_it(page: Page) -> None:
     """The other one answers without it, and the page says so."""
     file = {"name": "dot.png", "mimeType": "image/png", "buffer": PICTURE}
+    page.get_by_label("Model", exact=True).select_option("deepseek-v4")
     page.locator("#picker").set_input_files(file)  # type: ignore[arg-type]
     expect(page.get_by_role("button", name="Remove dot.png")).to_be_visible()
     ask(page, "Which type has this?")
